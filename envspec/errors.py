@@ -1,0 +1,66 @@
+"""The one root of every error a user can cause or meet, and the exit codes they end in.
+
+An error says what is wrong, where, why it matters and how to mend it, in this order. It is raised where
+the facts are known and rendered once, in `render.py`. Anything else that reaches the command line is a
+fault of envspec itself and is reported as such.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes. They are an interface: scripts look at them."""
+
+    OK = 0
+    FINDINGS = 1
+    """envspec did its work and the answer is no: errors found, or a stage of a build failed."""
+    USAGE = 2
+    """The call or the profile is wrong."""
+    WORLD = 3
+    """Network, disk, permissions: nothing that the profile could mend."""
+    INTERRUPTED = 130
+
+
+class EnvspecError(Exception):
+    """Something that the user should read.
+
+    `code` is stable and names the kind; `what` is one sentence without a final stop; `where` is a file,
+    a dotted key or a path; `why` may hold several lines (the words of uv or of a compiler, as they stand);
+    `fix` tells what to do next.
+    """
+
+    exit = Exit.FINDINGS
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        where: str = "",
+        why: str = "",
+        fix: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.where = where
+        self.why = why
+        self.fix = fix
+
+
+class UsageError(EnvspecError):
+    """The call or the profile is wrong: mend it and run again."""
+
+    exit = Exit.USAGE
+
+
+class WorldError(EnvspecError):
+    """The machine or the network did not allow it: the same call may succeed later or elsewhere."""
+
+    exit = Exit.WORLD
+
+
+class StageError(EnvspecError):
+    """A stage of the build did its work and found that the environment does not work."""
