@@ -1,0 +1,118 @@
+"""What uv resolved (`uv.lock`) as a graph: which package asked for which, at which versions, from which files.
+
+uv.lock is uv's own format; only this module knows it. Versions 1 are read; a newer one is refused rather than guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from envspec.data import load_toml
+from envspec.errors import WorldError
+
+ROOT = "profile"
+"""The name of the project that is made from a profile."""
+
+
+class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the index. `url` is http(s), or a local path for directory indexes."""
+
+    filename: str
+    url: str
+    sha256: str
+    size: int
+    uploaded: str
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """One package asks for another: `extra` is the extra of the asking package that brings it, if any."""
+
+    to: str
+    extra: str = ""
+
+
+class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """One package at one version."""
+
+    name: str
+    version: str
+    wheels: tuple[ResolvedFile, ...]
+    sdist: ResolvedFile | None
+    edges: tuple[Edge, ...]
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """All packages but the profile itself, and what the profile asks for."""
+
+    packages: tuple[ResolvedPackage, ...]
+    roots: tuple[str, ...]
+
+    def requirers(self, name: str) -> Iterator[tuple[ResolvedPackage | None, Edge]]:
+        """Who asks for a package; None stands for the profile."""
+        if name in self.roots:
+            yield None, Edge(name)
+        for package in self.packages:
+            for edge in package.edges:
+                if edge.to == name:
+                    yield package, edge
+
+
+def parse_uv_lock(text: str) -> Graph:
+    """Read uv.lock. Raises WorldError `uv-lock-format` for a version that this envspec does not know."""
+    data = load_toml(text)
+    if data.get("version") != 1:
+        raise WorldError(
+            "uv-lock-format",
+            f"this uv writes version {data.get('version')} of its lock, envspec reads version 1",
+            fix="upgrade envspec, or install an older uv",
+        )
+    packages, roots = [], ()
+    for row in data.get("package", []):
+        edges = _edges(row)
+        if row["name"] == ROOT and "virtual" in row.get("source", {}):
+            roots = tuple(sorted({edge.to for edge in edges}))
+            continue
+        packages.append(
+            ResolvedPackage(
+                name=canonicalize_name(row["name"]),
+                version=row["version"],
+                wheels=tuple(_file(w, row) for w in row.get("wheels", [])),
+                sdist=_file(row["sdist"], row) if "sdist" in row else None,
+                edges=edges,
+            )
+        )
+    return Graph(tuple(packages), roots)
+
+
+def _edges(row: dict[str, Any]) -> tuple[Edge, ...]:
+    found = [Edge(canonicalize_name(d["name"])) for d in row.get("dependencies", [])]
+    for extra, dependencies in row.get("optional-dependencies", {}).items():
+        found += [Edge(canonicalize_name(d["name"]), extra) for d in dependencies]
+    return tuple(dict.fromkeys(found))
+
+
+def _file(row: dict[str, Any], package: dict[str, Any]) -> ResolvedFile:
+    # Directory indexes give a path, relative to the directory that `source` names.
+    if "url" in row:
+        url = row["url"]
+    else:
+        url = str(PurePosixPath(package.get("source", {}).get("registry", "")) / row.get("path", row.get("filename", "")))
+    return ResolvedFile(
+        filename=unquote(urlsplit(url).path if "://" in url else url).rsplit("/", 1)[-1],
+        url=url,
+        sha256=row.get("hash", "").removeprefix("sha256:"),
+        size=row.get("size", 0),
+        uploaded=_seconds(row.get("upload-time", "")),
+    )
+
+
+def _seconds(moment: object) -> str:
+    """`2026-03-23T18:11:43.774Z` -> `2026-03-23T18:11:43Z`: enough, and what every index gives."""
+    text = moment if isinstance(moment, str) else str(moment or "")
+    return text.split(".")[0].rstrip("Z") + "Z" if text else ""

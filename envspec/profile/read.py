@@ -1,0 +1,428 @@
+"""From TOML to a `Profile`: which keys exist, what they may hold, and how one profile extends another.
+
+Reading is strict on purpose: a misspelt key that is silently ignored costs its user a day.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time, timezone
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import tomlkit.exceptions
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name, is_normalized_name
+from packaging.version import InvalidVersion, Version
+
+from envspec.archs import find_known, known_archs, parse_arch
+from envspec.errors import UsageError, WorldError
+from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
+from envspec.profile.strict import Table, nearest, show
+
+MAX_BYTES = 1 << 20
+"""No honest profile is larger; a larger file is a mistake (or an attack) and is not read."""
+
+_MAX_EXTENDS = 8
+_MACHINES = ("x86_64", "aarch64")
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(MiB|GiB|MB|GB)")
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "MB": 10**6, "GB": 10**9}
+_DRIVER = re.compile(r"\d{3,4}(\.\d{1,4}){0,2}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+# CPython minors that uv and the wheels of this field know; the range is cut to these.
+_PYTHON_MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+_TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}")
+_COMPONENTS = (
+    "nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl", "cupti", "nvjitlink", "nvtx", "cublas", "cufft", "cufile",
+    "curand", "cusolver", "cusparse", "npp", "nvjpeg", "nvfatbin", "nvptxcompiler", "cuobjdump", "nvdisasm",
+    "nvprune", "culibos", "cuxxfilt", "sanitizer", "opencl", "profiler", "nvml", "ctadvisor", "tileiras",
+)  # fmt: skip
+# What envspec itself sets in the environment script; a profile that set them too would win by accident of order.
+_RESERVED = (
+    "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH",
+    "LD_PRELOAD", "IFS", "ENVSPEC_GENERATION",
+)  # fmt: skip
+
+
+def read_profile(path: Path) -> Profile:
+    """Read and check the profile at `path`.
+
+    Raises UsageError (`profile-*`) for anything the user can mend in a profile, WorldError (`profile-unreadable`)
+    if the file cannot be read.
+    """
+    path = Path(path)
+    values, sources = _load_with_bases(path)
+    return _Reader(path, values).profile(tuple(sources))
+
+
+def _load_with_bases(path: Path) -> tuple[dict[str, Any], list[Path]]:
+    """The profile merged over what it extends: tables merge key by key, everything else replaces."""
+    chain: list[tuple[Path, dict[str, Any]]] = []
+    current: Path | None = path
+    while current is not None:
+        resolved = current.resolve()
+        if any(resolved == seen.resolve() for seen, _ in chain):
+            raise UsageError("profile-extends", f"{path.name} extends itself", where=str(current))
+        if len(chain) == _MAX_EXTENDS:
+            raise UsageError("profile-extends", f"more than {_MAX_EXTENDS} profiles extend each other", where=str(path))
+        values = _load(current, extended_by=chain[-1][0] if chain else None)
+        chain.append((current, values))
+        base = values.pop("extends", None)
+        if base is not None and not isinstance(base, str):
+            raise UsageError(
+                "profile-wrong-type", f"extends must be a string, not {show(base)}", where=str(current)
+            )
+        current = current.parent / base if base is not None else None
+    merged: dict[str, Any] = {}
+    for _, values in reversed(chain):
+        merged = _merge(merged, values)
+    return merged, [p for p, _ in chain]
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
+    where = f"{path}, which {extended_by} extends" if extended_by else str(path)
+    try:
+        if path.is_dir():
+            raise UsageError(
+                "profile-missing", f"{path} is a directory, not a profile", where=where, fix="name a .toml file"
+            )
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(
+            "profile-missing", f"there is no profile {path}", where=where, fix=_other_profiles(path)
+        ) from None
+    except OSError as error:
+        raise WorldError("profile-unreadable", f"cannot read {path}: {error.strerror}", where=where) from None
+    if len(raw) > MAX_BYTES:
+        raise UsageError("profile-too-large", f"{path} is larger than {MAX_BYTES >> 20} MiB", where=where)
+    try:
+        return tomlkit.parse(raw.decode("utf-8")).unwrap()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            "profile-syntax", f"{path} is not UTF-8 (byte {error.start})", where=where, fix="save it as UTF-8"
+        ) from None
+    except tomlkit.exceptions.ParseError as error:
+        reason = re.sub(r" at line \d+ col \d+$", "", str(error))
+        raise UsageError(
+            "profile-syntax",
+            f"{path} is not valid TOML: {reason}",
+            where=f"{where}, line {error.line}, column {error.col + 1}",
+            why=_quote_line(raw.decode("utf-8"), error.line, error.col),
+        ) from None
+    except (tomlkit.exceptions.TOMLKitError, ValueError, RecursionError) as error:
+        raise UsageError("profile-syntax", f"{path} is not valid TOML: {show(str(error))}", where=where) from None
+
+
+def _quote_line(text: str, line: int, column: int) -> str:
+    lines = text.splitlines() or [""]
+    quoted = lines[min(line, len(lines)) - 1][:200]
+    if not quoted.isprintable():
+        return ""
+    return f"{quoted}\n{' ' * column}^"
+
+
+def _other_profiles(path: Path) -> str:
+    """Name the profile that was probably meant."""
+    try:
+        found = sorted(p.name for p in path.parent.glob("*.toml"))[:100]
+    except OSError:
+        found = []
+    if not found:
+        return "give the path of a .toml file, or the name of a shipped profile (envspec profiles)"
+    return nearest(path.name, found)
+
+
+class _Reader:
+    """Reads one merged TOML document. One method a section; each closes the tables it opened."""
+
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        self.path = path
+        self.top = Table(path, values)
+
+    def profile(self, sources: tuple[Path, ...]) -> Profile:
+        python = self._python()
+        indexes = self._indexes()
+        machines, exclude_newer, allow_sdists = self._resolve()
+        profile = Profile(
+            name=self.path.stem,
+            path=self.path,
+            sources=sources,
+            gpu=self._gpu(),
+            python=python,
+            cuda=self._cuda(),
+            packages=self._packages(indexes),
+            overrides=self._overrides(),
+            indexes=indexes,
+            machines=machines,
+            exclude_newer=exclude_newer,
+            allow_sdists=allow_sdists,
+            winners=self._install(),
+            memory_per_job=self._jobs(),
+            environment=self._environment(),
+        )
+        self.top.close()
+        return profile
+
+    def _gpu(self) -> Gpu:
+        table = self.top.table("gpu")
+        if table is None:
+            self.top.fail("gpu", "is missing", code="profile-missing-key", fix='add: [gpu]\narch = "12.0a"')
+        text = table.need("arch", str, 'arch = "12.0a"')
+        arch = parse_arch(text)
+        known = [f"{row.arch}{v}" for row in known_archs() for v in ("", *row.variants)]
+        if arch is None:
+            table.fail("arch", f"is not a GPU architecture: {show(text)}", fix=nearest(text, known))
+        if find_known(arch) is None:
+            table.fail("arch", f"is not an architecture of any released GPU: {show(text)}", fix=nearest(arch.dotted, known))
+        driver = table.get("minimum-driver", str, "") or ""
+        if driver and not _DRIVER.fullmatch(driver):
+            table.fail("minimum-driver", f"is not a driver version: {show(driver)}", fix='for example "580.65.06"')
+        table.close()
+        return Gpu(arch=arch, minimum_driver=driver)
+
+    def _python(self) -> PythonRequest:
+        table = self.top.table("python") or Table(self.path, {}, "python")
+        versions = table.get("versions", str, ">=3.10,<3.14") or ""
+        specifiers = table.parsed("versions", versions, _specifier, "a range of Python versions")
+        minors = tuple(m for m in _PYTHON_MINORS if _admits(specifiers, m))
+        if not minors:
+            table.fail(
+                "versions",
+                f"admits no Python that envspec knows: {show(versions)}",
+                fix=f"it knows {_PYTHON_MINORS[0]} to {_PYTHON_MINORS[-1]}",
+            )
+        default = "3.12" if "3.12" in minors else minors[-1]
+        prefer = table.get("prefer", str, default) or default
+        if prefer not in minors:
+            table.fail("prefer", f"is outside python.versions: {show(prefer)}", fix=nearest(prefer, minors))
+        table.close()
+        return PythonRequest(versions=str(specifiers), prefer=prefer, minors=minors)
+
+    def _cuda(self) -> CudaRequest | None:
+        table = self.top.table("cuda")
+        if table is None:
+            return None
+        toolkit = table.need("toolkit", str, 'toolkit = "13.2.1"')
+        if not _TOOLKIT.fullmatch(toolkit):
+            table.fail("toolkit", f"is not a CUDA toolkit release: {show(toolkit)}", fix='for example "13.2.1"')
+        default = ("nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl")
+        components = table.strings("components")
+        for position, component in enumerate(components or ()):
+            if component not in _COMPONENTS:
+                table.fail(
+                    f"components[{position}]",
+                    f"is not a part of the CUDA toolkit: {show(component)}",
+                    fix=nearest(component, _COMPONENTS),
+                )
+        table.close()
+        return CudaRequest(toolkit=toolkit, components=tuple(dict.fromkeys(components or default)))
+
+    def _packages(self, indexes: tuple[Index, ...]) -> tuple[PackageRequest, ...]:
+        table = self.top.table("packages")
+        if table is None:
+            self.top.fail(
+                "packages", "is missing", code="profile-missing-key", fix='add: [packages]\ntorch = "2.11.0+cu130"'
+            )
+        names = [index.name for index in indexes]
+        return tuple(
+            sorted((_package(table, key, value, names) for key, value in table.items()), key=lambda p: p.name)
+        )
+
+    def _overrides(self) -> tuple[Override, ...]:
+        found = []
+        for table in self.top.tables("override"):
+            name = _package_name(table, "name", table.need("name", str, 'name = "numpy"'))
+            specifier, local = _requested_version(table, "version", table.need("version", str, 'version = "2.3.5"'))
+            if local:
+                table.fail("version", f"must have no local label: {show(local)}")
+            reason = table.need("reason", str, 'reason = "2.4 breaks X, see ..."')
+            table.close()
+            found.append(Override(name=name, specifier=specifier, reason=reason))
+        return tuple(sorted(found, key=lambda o: o.name))
+
+    def _indexes(self) -> tuple[Index, ...]:
+        found: list[Index] = []
+        for table in self.top.tables("index"):
+            name = table.need("name", str, 'name = "internal"')
+            if not _NAME.fullmatch(name):
+                table.fail("name", f"is not an index name: {show(name)}")
+            if any(name == other.name for other in found):
+                table.fail("name", f"is used twice: {show(name)}")
+            url = table.need("url", str, 'url = "https://wheels.example/simple"')
+            index = Index(
+                name=name,
+                url=self._index_url(table, url),
+                default=table.get("default", bool, False) or False,
+                explicit=table.get("explicit", bool, False) or False,
+                flat=(table.get("format", str, "simple") == "flat"),
+            )
+            table.close()
+            found.append(index)
+        return tuple(found)
+
+    def _index_url(self, table: Table, url: str) -> str:
+        if re.match(r"https?://[^\s/]", url):
+            return url
+        if "://" in url and not url.startswith("file://"):
+            table.fail("url", f"is neither http(s), file nor a directory: {show(url)}")
+        if url.startswith("file://"):
+            return url
+        # A relative directory belongs to the profile, not to wherever the command was called.
+        return (self.path.parent / url).resolve().as_uri()
+
+    def _resolve(self) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+        table = self.top.table("resolve") or Table(self.path, {}, "resolve")
+        machines = table.strings("machines")
+        machines = ("x86_64", "aarch64") if machines is None else machines
+        for position, machine in enumerate(machines):
+            if machine not in _MACHINES:
+                table.fail(f"machines[{position}]", f"is not supported: {show(machine)}", fix=nearest(machine, _MACHINES))
+        if not machines:
+            table.fail("machines", "is empty", fix=f"name one or both of {', '.join(_MACHINES)}")
+        exclude_newer = _moment(table, "exclude-newer")
+        names = table.strings("allow-sdists") or ()
+        sdists = tuple(sorted(_package_name(table, f"allow-sdists[{i}]", n) for i, n in enumerate(names)))
+        table.close()
+        return tuple(m for m in _MACHINES if m in machines), exclude_newer, sdists
+
+    def _install(self) -> tuple[str, ...]:
+        table = self.top.table("install") or Table(self.path, {}, "install")
+        names = table.strings("winners") or ()
+        winners = tuple(_package_name(table, f"winners[{i}]", name) for i, name in enumerate(names))
+        if len(set(winners)) != len(winners):
+            table.fail("winners", "names a package twice")
+        table.close()
+        return winners
+
+    def _jobs(self) -> int:
+        table = self.top.table("jobs") or Table(self.path, {}, "jobs")
+        text = table.get("memory-per-job", str, "4 GiB") or ""
+        match = _SIZE.fullmatch(text)
+        size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+        if size < 64 << 20:
+            table.fail("memory-per-job", f"is not a size of at least 64 MiB: {show(text)}", fix='for example "4 GiB"')
+        table.close()
+        return size
+
+    def _environment(self) -> tuple[tuple[str, str], ...]:
+        table = self.top.table("environment") or Table(self.path, {}, "environment")
+        found = []
+        for key, value in table.items():
+            if not _VARIABLE.fullmatch(key):
+                table.fail(key, "is not the name of an environment variable")
+            if key in _RESERVED or key.startswith("BASH_FUNC"):
+                table.fail(key, "is set by envspec itself and cannot be set by a profile")
+            if not isinstance(value, str):
+                table.fail(key, f"must be a string: {show(value)}", code="profile-wrong-type", fix='put it in quotes: "1"')
+            if "\0" in value:
+                table.fail(key, "holds a NUL character, which no environment can")
+            found.append((key, value))
+        return tuple(sorted(found))
+
+
+def _specifier(text: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError(str(error)) from None
+
+
+def _admits(specifiers: SpecifierSet, minor: str) -> bool:
+    # A range such as >=3.10.4 admits the minor 3.10; ask for a late patch as well as for the first.
+    return any(specifiers.contains(f"{minor}.{patch}") for patch in (0, 1, 99))
+
+
+def _package_name(table: Table, key: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        table.fail(key, f"is not a package name: {show(name)}")
+    return canonicalize_name(name)
+
+
+def _package(table: Table, key: str, value: object, indexes: list[str]) -> PackageRequest:
+    if not _NAME.fullmatch(key):
+        table.fail(key, "is not a package name")
+    name = canonicalize_name(key)
+    if not is_normalized_name(key):
+        table.fail(key, "is not spelt as the index spells it", fix=f"did you mean {name!r}?")
+    if isinstance(value, str):
+        specifier, local = _requested_version(table, key, value)
+        return PackageRequest(name=name, specifier=specifier, local=local)
+    if not isinstance(value, dict):
+        table.fail(
+            key,
+            f"must be a version or a table, not {show(value)}",
+            code="profile-wrong-type",
+            fix=f'for example: {key} = "1.2.3"',
+        )
+    inner = Table(table.file, value, table.dotted(key))
+    specifier, local = _requested_version(inner, "version", inner.get("version", str, "*") or "")
+    extras = tuple(sorted(canonicalize_name(extra) for extra in inner.strings("extras") or ()))
+    for extra in extras:
+        if not _NAME.fullmatch(extra):
+            inner.fail("extras", f"holds what is not an extra: {show(extra)}")
+    index = inner.get("index", str, "") or ""
+    if index and index not in indexes:
+        inner.fail("index", f"is not one of the profile's indexes: {show(index)}", fix=nearest(index, indexes))
+    inner.close()
+    return PackageRequest(name=name, specifier=specifier, local=local, extras=extras, index=index)
+
+
+def _requested_version(table: Table, key: str, text: str) -> tuple[str, str]:
+    """`2.11.0+cu130` -> (`==2.11.0`, `cu130`); `>=1,<2` -> itself; `*` -> no specifier."""
+    if text.strip() == "*":
+        return "", ""
+    try:
+        version = Version(text)
+    except InvalidVersion:
+        try:
+            specifiers = SpecifierSet(text)
+        except InvalidSpecifier:
+            table.fail(key, f"is not a version: {show(text)}", fix='for example "1.2.3", ">=1.2,<2" or "*"')
+        if not text.strip():
+            table.fail(key, "is empty", fix='write "*" for any version')
+        if any("+" in s.version for s in specifiers):
+            table.fail(key, f"has a local label in a range: {show(text)}", fix='a label goes with an exact pin: "2.11.0+cu130"')
+        return str(specifiers), ""
+    return f"=={version.public}", version.local or ""
+
+
+def _moment(table: Table, key: str) -> str:
+    """A TOML date, datetime or string as RFC 3339 in UTC.
+
+    A bare date means its first moment in UTC: uv reads one as the end of that day in the machine's own time zone,
+    which would make the lock depend on where it was made.
+    """
+    value = table.raw(key)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        value = table.parsed(key, value.replace("Z", "+00:00"), _parse_moment, "a date such as 2026-05-25")
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            table.fail(key, f"has no time zone: {value.isoformat()}", fix=f"{value.isoformat()}Z")
+        moment = value.astimezone(timezone.utc)
+    elif isinstance(value, date):
+        moment = datetime.combine(value, time(), timezone.utc)
+    else:
+        table.fail(key, f"must be a date, not {show(value)}", code="profile-wrong-type", fix="for example 2026-05-25")
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _parse_moment(text: str) -> date | datetime:
+    return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
+
+
+
