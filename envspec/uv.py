@@ -108,42 +108,44 @@ class Uv:
         """Every CPython that uv finds on PATH, in its own store, and in the directories `search`."""
         path = os.pathsep.join([self.env.get("PATH", ""), *map(str, search)])
         text = self.run(
-            ["python", "list", "--only-installed", "--output-format", "json"], cwd=cwd, extra_env={"PATH": path}
+            ["python", "list", "--only-installed", "--output-format", "json"],
+            cwd=cwd,
+            extra_env={"PATH": path},
         )
-        found = []
-        for row in json.loads(text or "[]"):
-            if row.get("implementation") == "cpython" and row.get("path") and not row.get("variant") == "freethreaded":
-                found.append(
-                    Interpreter(
-                        version=row["version"],
-                        path=Path(row["path"]),
-                        implementation="cpython",
-                        machine=row.get("arch", ""),
-                    )
-                )
-        return tuple(found)
+        return tuple(
+            Interpreter(row["version"], Path(row["path"]), "cpython", row.get("arch", ""))
+            for row in json.loads(text or "[]")
+            if row.get("implementation") == "cpython"
+            and row.get("path")
+            and row.get("variant") != "freethreaded"
+        )
 
     def lock(self, project: Path, python: Path, upgrade: Sequence[str] | None) -> None:
         """Write `project/uv.lock`. `upgrade` names packages to raise; an empty sequence raises all; None raises none."""
         args = ["lock", "--python", str(python)]
         if upgrade is not None:
-            args += ["--upgrade"] if not upgrade else [a for name in upgrade for a in ("--upgrade-package", name)]
+            args += (
+                ["--upgrade"] if not upgrade else [a for name in upgrade for a in ("--upgrade-package", name)]
+            )
         self.run(args, cwd=project)
 
     def export(self, project: Path, python: Path) -> str:
         """The requirements form of `project/uv.lock`, with markers, without hashes."""
-        return self.run(
-            ["export", "--frozen", "--no-emit-project", "--no-header", "--no-hashes", "--no-annotate"]
-            + ["--format", "requirements.txt", "--python", str(python)],
-            cwd=project,
-        )
+        args = ["export", "--frozen", "--no-emit-project", "--no-header", "--no-hashes", "--no-annotate"]
+        return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project)
 
     def venv(self, at: Path, python: Path, cwd: Path, prompt: str) -> None:
         """Create a relocatable venv: its scripts find the interpreter beside themselves."""
         self.run(["venv", "--relocatable", "--python", str(python), "--prompt", prompt, str(at)], cwd=cwd)
 
     def install(
-        self, requirements: Path, venv_python: Path, cwd: Path, *, link_mode: str | None = None, sdists: Sequence[str] = ()
+        self,
+        requirements: Path,
+        venv_python: Path,
+        cwd: Path,
+        *,
+        link_mode: str | None = None,
+        sdists: Sequence[str] = (),
     ) -> None:
         """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
         args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
@@ -166,7 +168,9 @@ class Uv:
                 stderr=subprocess.PIPE,
             )
         except OSError as error:
-            raise WorldError("uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)) from None
+            raise WorldError(
+                "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
+            ) from None
         try:
             out, err = self._collect(process)
         except BaseException:
@@ -213,14 +217,18 @@ def explain_failure(stderr: str, returncode: int) -> EnvspecError:
             kind: Any = {"usage": UsageError, "world": WorldError}.get(row.kind, EnvspecError)
             return kind(row.code, row.what, why=reason, fix=row.fix)  # type: ignore[no-any-return]
     if returncode < 0:
-        return WorldError("uv-killed", f"uv was ended by signal {-returncode}", why=reason, fix="run it again")
-    return WorldError("uv-failed", f"uv failed with exit code {returncode}", why=reason, fix="the reason above is uv's own")
+        return WorldError(
+            "uv-killed", f"uv was ended by signal {-returncode}", why=reason, fix="run it again"
+        )
+    return WorldError(
+        "uv-failed", f"uv failed with exit code {returncode}", why=reason, fix="the reason above is uv's own"
+    )
 
 
 def _reason(stderr: str) -> str:
     """uv's error without its progress, in the words of a profile, without index addresses and control characters."""
     lines = stderr.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith(("error:", "  × ", "  x "))), 0)
+    start = next((i for i, line in enumerate(lines) if line.startswith("error:")), 0)
     kept = [line.rstrip() for line in lines[start:] if line.strip()]
     if len(kept) > _REASON_LINES:
         kept = [*kept[:_REASON_LINES], f"[{len(kept) - _REASON_LINES} more lines]"]

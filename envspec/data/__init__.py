@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 from importlib.resources import files
 from typing import Any, TypeVar
 
 import msgspec
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 def load_toml(text: str) -> dict[str, Any]:
     """Parse TOML that envspec or uv wrote; profiles are read by tomlkit, which keeps what users write."""
-    return tomllib.loads(text)
+    try:
+        toml = import_module("tomllib")
+    except ModuleNotFoundError:  # Python 3.10
+        toml = import_module("tomli")
+    found: dict[str, Any] = toml.loads(text)
+    return found
 
 
 def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:

@@ -5,7 +5,7 @@ uv.lock is uv's own format; only this module knows it. Versions 1 are read; a ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -35,6 +35,7 @@ class Edge(msgspec.Struct, frozen=True):
 
     to: str
     extra: str = ""
+    marker: str = ""
 
 
 class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +73,8 @@ def parse_uv_lock(text: str) -> Graph:
             f"this uv writes version {data.get('version')} of its lock, envspec reads version 1",
             fix="upgrade envspec, or install an older uv",
         )
-    packages, roots = [], ()
+    packages: list[ResolvedPackage] = []
+    roots: tuple[str, ...] = ()
     for row in data.get("package", []):
         edges = _edges(row)
         if row["name"] == ROOT and "virtual" in row.get("source", {}):
@@ -90,10 +92,31 @@ def parse_uv_lock(text: str) -> Graph:
     return Graph(tuple(packages), roots)
 
 
+def prune(graph: Graph, holds: Callable[[str], bool]) -> Graph:
+    """The graph without edges whose marker holds on no target, and without what is then out of reach."""
+    kept = {
+        package: tuple(e for e in package.edges if not e.marker or holds(e.marker))
+        for package in graph.packages
+    }
+    by_name: dict[str, list[ResolvedPackage]] = {}
+    for package in graph.packages:
+        by_name.setdefault(package.name, []).append(package)
+    reached = set(graph.roots)
+    queue = list(graph.roots)
+    for name in queue:
+        for package in by_name.get(name, ()):
+            for edge in kept[package]:
+                if edge.to not in reached:
+                    reached.add(edge.to)
+                    queue.append(edge.to)
+    packages = [msgspec.structs.replace(p, edges=kept[p]) for p in graph.packages if p.name in reached]
+    return Graph(tuple(packages), graph.roots)
+
+
 def _edges(row: dict[str, Any]) -> tuple[Edge, ...]:
-    found = [Edge(canonicalize_name(d["name"])) for d in row.get("dependencies", [])]
+    found = [Edge(canonicalize_name(d["name"]), "", d.get("marker", "")) for d in row.get("dependencies", [])]
     for extra, dependencies in row.get("optional-dependencies", {}).items():
-        found += [Edge(canonicalize_name(d["name"]), extra) for d in dependencies]
+        found += [Edge(canonicalize_name(d["name"]), extra, d.get("marker", "")) for d in dependencies]
     return tuple(dict.fromkeys(found))
 
 
@@ -102,7 +125,10 @@ def _file(row: dict[str, Any], package: dict[str, Any]) -> ResolvedFile:
     if "url" in row:
         url = row["url"]
     else:
-        url = str(PurePosixPath(package.get("source", {}).get("registry", "")) / row.get("path", row.get("filename", "")))
+        url = str(
+            PurePosixPath(package.get("source", {}).get("registry", ""))
+            / row.get("path", row.get("filename", ""))
+        )
     return ResolvedFile(
         filename=unquote(urlsplit(url).path if "://" in url else url).rsplit("/", 1)[-1],
         url=url,

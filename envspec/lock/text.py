@@ -79,7 +79,9 @@ def read_lock(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise WorldError("lock-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)) from None
+        raise WorldError(
+            "lock-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
+        ) from None
     if len(raw) > MAX_BYTES:
         raise UsageError("lock-damaged", f"{path} is larger than {MAX_BYTES >> 20} MiB", where=str(path))
     try:

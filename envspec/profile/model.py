@@ -115,7 +115,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         """`sha256:` over everything that the user asked for, independent of where the file lies and how it is formatted."""
         # The preferred interpreter is a wish about the host; everything else decides the environment.
         return _digest(
-            (self.lock_digest, self.gpu, self.python.prefer, self.winners, self.memory_per_job, self.environment)
+            (
+                self.lock_digest,
+                self.gpu,
+                self.python.prefer,
+                self.winners,
+                self.memory_per_job,
+                self.environment,
+            )
         )
 
 

@@ -66,7 +66,9 @@ def _load_with_bases(path: Path) -> tuple[dict[str, Any], list[Path]]:
         if any(resolved == seen.resolve() for seen, _ in chain):
             raise UsageError("profile-extends", f"{path.name} extends itself", where=str(current))
         if len(chain) == _MAX_EXTENDS:
-            raise UsageError("profile-extends", f"more than {_MAX_EXTENDS} profiles extend each other", where=str(path))
+            raise UsageError(
+                "profile-extends", f"more than {_MAX_EXTENDS} profiles extend each other", where=str(path)
+            )
         values = _load(current, extended_by=chain[-1][0] if chain else None)
         chain.append((current, values))
         base = values.pop("extends", None)
@@ -96,7 +98,10 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
     try:
         if path.is_dir():
             raise UsageError(
-                "profile-missing", f"{path} is a directory, not a profile", where=where, fix="name a .toml file"
+                "profile-missing",
+                f"{path} is a directory, not a profile",
+                where=where,
+                fix="name a .toml file",
             )
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -123,7 +128,9 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
             why=_quote_line(raw.decode("utf-8"), error.line, error.col),
         ) from None
     except (tomlkit.exceptions.TOMLKitError, ValueError, RecursionError) as error:
-        raise UsageError("profile-syntax", f"{path} is not valid TOML: {show(str(error))}", where=where) from None
+        raise UsageError(
+            "profile-syntax", f"{path} is not valid TOML: {show(str(error))}", where=where
+        ) from None
 
 
 def _quote_line(text: str, line: int, column: int) -> str:
@@ -186,10 +193,16 @@ class _Reader:
         if arch is None:
             table.fail("arch", f"is not a GPU architecture: {show(text)}", fix=nearest(text, known))
         if find_known(arch) is None:
-            table.fail("arch", f"is not an architecture of any released GPU: {show(text)}", fix=nearest(arch.dotted, known))
+            table.fail(
+                "arch",
+                f"is not an architecture of any released GPU: {show(text)}",
+                fix=nearest(arch.dotted, known),
+            )
         driver = table.get("minimum-driver", str, "") or ""
         if driver and not _DRIVER.fullmatch(driver):
-            table.fail("minimum-driver", f"is not a driver version: {show(driver)}", fix='for example "580.65.06"')
+            table.fail(
+                "minimum-driver", f"is not a driver version: {show(driver)}", fix='for example "580.65.06"'
+            )
         table.close()
         return Gpu(arch=arch, minimum_driver=driver)
 
@@ -217,7 +230,9 @@ class _Reader:
             return None
         toolkit = table.need("toolkit", str, 'toolkit = "13.2.1"')
         if not _TOOLKIT.fullmatch(toolkit):
-            table.fail("toolkit", f"is not a CUDA toolkit release: {show(toolkit)}", fix='for example "13.2.1"')
+            table.fail(
+                "toolkit", f"is not a CUDA toolkit release: {show(toolkit)}", fix='for example "13.2.1"'
+            )
         default = ("nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl")
         components = table.strings("components")
         for position, component in enumerate(components or ()):
@@ -234,7 +249,10 @@ class _Reader:
         table = self.top.table("packages")
         if table is None:
             self.top.fail(
-                "packages", "is missing", code="profile-missing-key", fix='add: [packages]\ntorch = "2.11.0+cu130"'
+                "packages",
+                "is missing",
+                code="profile-missing-key",
+                fix='add: [packages]\ntorch = "2.11.0+cu130"',
             )
         names = [index.name for index in indexes]
         return tuple(
@@ -245,7 +263,9 @@ class _Reader:
         found = []
         for table in self.top.tables("override"):
             name = _package_name(table, "name", table.need("name", str, 'name = "numpy"'))
-            specifier, local = _requested_version(table, "version", table.need("version", str, 'version = "2.3.5"'))
+            specifier, local = _requested_version(
+                table, "version", table.need("version", str, 'version = "2.3.5"')
+            )
             if local:
                 table.fail("version", f"must have no local label: {show(local)}")
             reason = table.need("reason", str, 'reason = "2.4 breaks X, see ..."')
@@ -289,7 +309,11 @@ class _Reader:
         machines = ("x86_64", "aarch64") if machines is None else machines
         for position, machine in enumerate(machines):
             if machine not in _MACHINES:
-                table.fail(f"machines[{position}]", f"is not supported: {show(machine)}", fix=nearest(machine, _MACHINES))
+                table.fail(
+                    f"machines[{position}]",
+                    f"is not supported: {show(machine)}",
+                    fix=nearest(machine, _MACHINES),
+                )
         if not machines:
             table.fail("machines", "is empty", fix=f"name one or both of {', '.join(_MACHINES)}")
         exclude_newer = _moment(table, "exclude-newer")
@@ -313,7 +337,9 @@ class _Reader:
         match = _SIZE.fullmatch(text)
         size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
         if size < 64 << 20:
-            table.fail("memory-per-job", f"is not a size of at least 64 MiB: {show(text)}", fix='for example "4 GiB"')
+            table.fail(
+                "memory-per-job", f"is not a size of at least 64 MiB: {show(text)}", fix='for example "4 GiB"'
+            )
         table.close()
         return size
 
@@ -326,7 +352,12 @@ class _Reader:
             if key in _RESERVED or key.startswith("BASH_FUNC"):
                 table.fail(key, "is set by envspec itself and cannot be set by a profile")
             if not isinstance(value, str):
-                table.fail(key, f"must be a string: {show(value)}", code="profile-wrong-type", fix='put it in quotes: "1"')
+                table.fail(
+                    key,
+                    f"must be a string: {show(value)}",
+                    code="profile-wrong-type",
+                    fix='put it in quotes: "1"',
+                )
             if "\0" in value:
                 table.fail(key, "holds a NUL character, which no environment can")
             found.append((key, value))
@@ -375,7 +406,9 @@ def _package(table: Table, key: str, value: object, indexes: list[str]) -> Packa
             inner.fail("extras", f"holds what is not an extra: {show(extra)}")
     index = inner.get("index", str, "") or ""
     if index and index not in indexes:
-        inner.fail("index", f"is not one of the profile's indexes: {show(index)}", fix=nearest(index, indexes))
+        inner.fail(
+            "index", f"is not one of the profile's indexes: {show(index)}", fix=nearest(index, indexes)
+        )
     inner.close()
     return PackageRequest(name=name, specifier=specifier, local=local, extras=extras, index=index)
 
@@ -394,7 +427,11 @@ def _requested_version(table: Table, key: str, text: str) -> tuple[str, str]:
         if not text.strip():
             table.fail(key, "is empty", fix='write "*" for any version')
         if any("+" in s.version for s in specifiers):
-            table.fail(key, f"has a local label in a range: {show(text)}", fix='a label goes with an exact pin: "2.11.0+cu130"')
+            table.fail(
+                key,
+                f"has a local label in a range: {show(text)}",
+                fix='a label goes with an exact pin: "2.11.0+cu130"',
+            )
         return str(specifiers), ""
     return f"=={version.public}", version.local or ""
 
@@ -417,12 +454,11 @@ def _moment(table: Table, key: str) -> str:
     elif isinstance(value, date):
         moment = datetime.combine(value, time(), timezone.utc)
     else:
-        table.fail(key, f"must be a date, not {show(value)}", code="profile-wrong-type", fix="for example 2026-05-25")
+        table.fail(
+            key, f"must be a date, not {show(value)}", code="profile-wrong-type", fix="for example 2026-05-25"
+        )
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _parse_moment(text: str) -> date | datetime:
     return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
-
-
-

@@ -106,9 +106,12 @@ class Table:
         values = self.get(key, list) or []
         for position, value in enumerate(values):
             if not isinstance(value, dict):
-                self.fail(f"{key}[{position}]", f"must be a table, not {show(value)}", code="profile-wrong-type")
+                self.fail(
+                    f"{key}[{position}]", f"must be a table, not {show(value)}", code="profile-wrong-type"
+                )
         return [
-            Table(self.file, value, f"{self.dotted(key)}[{position}]") for position, value in enumerate(values)
+            Table(self.file, value, f"{self.dotted(key)}[{position}]")
+            for position, value in enumerate(values)
         ]
 
     def raw(self, key: str) -> object:

@@ -1,0 +1,259 @@
+"""The story of a build: eight stages, each taking what the one before it gave."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from envspec import __version__, activate
+from envspec.errors import EnvspecError, StageError
+from envspec.host_compiler import find_cxx
+from envspec.install import Venv, install, needed_packages
+from envspec.interpreter import ChosenPython, choose_python
+from envspec.lock import Lock
+from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
+from envspec.manifest import BuildInputs, Manifest, ManifestPackage, encode, read_manifest
+from envspec.output import Generation, Output, claim, remove_tree
+from envspec.profile import Profile, read_profile
+from envspec.progress import Progress
+from envspec.records import winner
+from envspec.smoke import smoke
+from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
+from envspec.toolkit.stub import driver_symbols, stub_library
+from envspec.uv import Uv
+
+
+class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    profile: Path
+    out: Path
+    python: str | None = None
+    lock_mode: LockMode = LockMode.UPDATE
+    offline: bool = False
+
+
+class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build came to. `built` is False where there was nothing to do."""
+
+    out: Path
+    script: Path
+    generation: int
+    built: bool
+
+
+def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] | None = None) -> BuildResult:
+    """Turn a profile into an environment at `request.out`.
+
+    Whatever stage fails, the environment that was there before stays as it was.
+    """
+    environ = os.environ if environ is None else environ
+    uv = Uv(base_env=environ, offline=request.offline)
+    with progress.stage("profile") as stage:
+        profile = read_profile(request.profile)
+        cxx = find_cxx(environ)
+        output = claim(request.out)
+        python = choose_python(profile, uv, output.state, wanted=request.python)
+        stage.result = f"{profile.name}: {profile.gpu.arch.sm}, Python {python.version}, {cxx}"
+    if not python.headers:
+        progress.note(
+            f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
+        )
+    with output.held(lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")):
+        return _Build(profile, python, cxx, uv, output, progress, environ).run(request.lock_mode)
+
+
+class _Build:
+    """One build under the output's lock: what stays the same through the stages."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        python: ChosenPython,
+        cxx: Path,
+        uv: Uv,
+        output: Output,
+        progress: Progress,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.profile = profile
+        self.python = python
+        self.cxx = cxx
+        self.uv = uv
+        self.output = output
+        self.progress = progress
+        self.environ = environ
+
+    def run(self, lock_mode: LockMode) -> BuildResult:
+        lock = self.lock(lock_mode)
+        inputs = self.inputs(lock)
+        current = self.output.current()
+        if current is not None and self.is_intact(current, inputs):
+            return self.result(current, built=False)
+        self.output.sweep()
+        generation = self.output.begin()
+        try:
+            venv = self.install(lock, generation)
+            tree = self.toolkit(venv, generation)
+            values = self.script(venv, tree, generation)
+            self.smoke(values, generation)
+            self.publish(lock, inputs, venv, tree, values, generation)
+        except BaseException:
+            self.output.discard(generation)
+            raise
+        return self.result(generation, built=True)
+
+    def result(self, generation: Generation, *, built: bool) -> BuildResult:
+        return BuildResult(
+            out=self.output.root,
+            script=self.output.root / generation.script.name,
+            generation=generation.number,
+            built=built,
+        )
+
+    def lock(self, mode: LockMode) -> Lock:
+        with self.progress.stage("lock") as stage:
+            self.uv.on_line = stage.detail
+            outcome = ensure_lock(self.profile, self.uv, self.python.path, mode)
+            needed = needed_packages(outcome.lock, self.python)
+            stage.result = f"{len(needed)} packages, {describe_lock(outcome)}"
+        for line in lock_notes(outcome):
+            self.progress.note(line)
+        return outcome.lock
+
+    def inputs(self, lock: Lock) -> BuildInputs:
+        return BuildInputs(
+            profile_digest=self.profile.digest,
+            lock_digest=lock.digest,
+            python=self.python.version,
+            python_path=str(self.python.path),
+            machine=self.python.machine,
+            envspec=__version__,
+            layout=LAYOUT_VERSION,
+            script_digest=hashlib.sha256(activate.template_source()).hexdigest(),
+        )
+
+    def is_intact(self, generation: Generation, inputs: BuildInputs) -> bool:
+        """Whether the current generation was made from the same inputs and its main parts are still there."""
+        try:
+            same = read_manifest(generation.manifest).inputs == inputs
+        except EnvspecError:
+            return False
+        parts = (
+            generation.script,
+            generation.venv / "bin" / "python",
+            generation.path / "cuda" / "bin" / "nvcc",
+        )
+        return same and all(part.exists() for part in parts)
+
+    def install(self, lock: Lock, generation: Generation) -> Venv:
+        with self.progress.stage("install") as stage:
+            self.uv.on_line = stage.detail
+            venv = install(
+                self.profile, lock, self.python, self.uv, generation.venv, self.output.work / "install"
+            )
+            files = sum(len(p.rows) for p in venv.packages)
+            stage.result = f"{len(venv.packages)} packages, {files} files"
+            if venv.conflicts:
+                stage.result += f", {len(venv.conflicts)} contested paths with the declared winner"
+        return venv
+
+    def toolkit(self, venv: Venv, generation: Generation) -> ToolkitTree:
+        with self.progress.stage("toolkit") as stage:
+            tree = plan_tree(venv.packages)
+            name = toolchain_name(tree)
+            at = self.output.toolchains_dir / name
+            if not at.is_dir():
+                symbols = driver_symbols("\n".join(driver_headers(tree, venv.site_packages)))
+                stub = stub_library(symbols, machine_of(self.python))
+                new = self.output.toolchains_dir / f"new-{name}"
+                remove_tree(new)
+                write_tree(tree, venv.site_packages, new, stub)
+                new.rename(at)
+            (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
+            stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
+        return tree
+
+    def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> activate.ScriptValues:
+        with self.progress.stage("script") as stage:
+            values = activate.ScriptValues(
+                name=self.profile.name,
+                arch=self.profile.gpu.arch,
+                toolchain=toolchain_name(tree),
+                site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
+                memory_per_job=self.profile.memory_per_job,
+                extra=self.profile.environment,
+            )
+            generation.script.write_text(activate.render(values), encoding="utf-8")
+            stage.result = generation.script.name
+        return values
+
+    def smoke(self, values: activate.ScriptValues, generation: Generation) -> None:
+        with self.progress.stage("smoke") as stage:
+            environment = activate.environment(values, generation.path, self.environ)
+            cuda_home = self.output.toolchains_dir / values.toolchain
+            found = smoke(self.profile.gpu.arch, cuda_home, self.cxx, environment, self.output.work / "smoke")
+            cuda = [n for n in found.needed if n.startswith("libcuda")]
+            stage.result = f"{self.profile.gpu.arch.sm} kernel compiled and linked, needs {', '.join(cuda)}"
+
+    def publish(
+        self,
+        lock: Lock,
+        inputs: BuildInputs,
+        venv: Venv,
+        tree: ToolkitTree,
+        values: activate.ScriptValues,
+        generation: Generation,
+    ) -> None:
+        with self.progress.stage("publish") as stage:
+            order = {name: rank for rank, name in enumerate(self.profile.winners)}
+            won = [(c.path, w[0]) for c in venv.conflicts if (w := winner(c, order))]
+            manifest = Manifest(
+                profile=self.profile.name,
+                inputs=inputs,
+                arch=str(self.profile.gpu.arch),
+                minimum_driver=self.profile.gpu.minimum_driver,
+                toolchain=tree.digest,
+                toolkit_packages=tree.owners(),
+                script=values,
+                uv=self.uv.version(),
+                packages=self.installed(lock),
+                winners=tuple(won),
+            )
+            self.output.publish(generation, encode(manifest))
+            remove_tree(self.output.work)
+            stage.result = f"generation {generation.number} is current"
+
+    def installed(self, lock: Lock) -> tuple[ManifestPackage, ...]:
+        from packaging.tags import compatible_tags, cpython_tags, platform_tags
+
+        platforms = list(platform_tags())
+        version = tuple(int(n) for n in self.python.minor.split("."))
+        tags = [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
+        rows = []
+        for package in needed_packages(lock, self.python):
+            file = package.file_for(tags)
+            if file is None:
+                raise StageError(
+                    "no-wheel", f"no file of {package.pin} fits this Python", where=str(self.python.path)
+                )
+            rows.append(ManifestPackage(package.name, package.version, file.filename, file.sha256))
+        return tuple(rows)
+
+
+def toolchain_name(tree: ToolkitTree) -> str:
+    """The directory name of a toolchain: enough of its digest to be unique, short enough for a path."""
+    return tree.digest[:16]
+
+
+def machine_of(python: ChosenPython) -> str:
+    """`x86_64` or `aarch64`. Raises EnvspecError `machine-unsupported`."""
+    if python.machine not in ("x86_64", "aarch64"):
+        raise EnvspecError(
+            "machine-unsupported", f"envspec knows x86_64 and aarch64, this is {python.machine}"
+        )
+    return python.machine

@@ -1,0 +1,1 @@
+"""One module a verb whose work is more than one call."""

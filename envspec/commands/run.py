@@ -1,0 +1,47 @@
+"""`envspec run`: a command inside an environment, by replacing this process with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from envspec import activate
+from envspec.errors import UsageError
+from envspec.manifest import read_manifest
+from envspec.output import existing
+
+
+def run_inside(out: Path, command: Sequence[str]) -> NoReturn:
+    """Replace this process with `command` in the environment of `out`; it keeps the pid, so signals reach it.
+
+    Raises UsageError `output-missing`, `output-unbuilt` or `command-not-found`.
+    """
+    output = existing(out)
+    generation = output.current()
+    if generation is None:
+        raise UsageError(
+            "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
+        )
+    values = read_manifest(generation.manifest).script
+    environment = activate.environment(values, generation.path, os.environ)
+    found = shutil.which(command[0], path=environment.get("PATH"))
+    if found is None:
+        raise UsageError(
+            "command-not-found",
+            f"there is no command {command[0]!r}",
+            where=f"PATH of the environment in {out}",
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(found, list(command), environment)
+    except OSError as error:
+        raise UsageError(
+            "command-not-found",
+            f"cannot run {found}: {error.strerror}",
+            where=f"PATH of the environment in {out}",
+        ) from None

@@ -1,0 +1,271 @@
+"""Making a lock: uv resolves, the matched CUDA set is laid over, and the result is written in envspec's form."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from envspec.errors import UsageError
+from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune
+from envspec.lock.matched_set import MatchedSet, contradictions, matched_requirement, matched_set
+from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
+from envspec.lock.targets import canonical_marker, holds_somewhere, serves
+from envspec.profile import Profile
+from envspec.uv import Uv
+from envspec.wheel_metadata import WheelMetadata, fetch_metadata
+
+
+class Resolution(msgspec.Struct, frozen=True):
+    """A new lock, the graph it was made from, and the metadata that was read on the way (by sha256)."""
+
+    lock: Lock
+    graph: Graph
+    metadata: dict[str, WheelMetadata]
+
+
+def resolve(
+    profile: Profile,
+    uv: Uv,
+    python: Path,
+    *,
+    keep: Lock | None = None,
+    upgrade: Sequence[str] | None = None,
+) -> Resolution:
+    """Resolve a profile.
+
+    `keep` is an older lock whose versions are preferred where they still fit. `upgrade` frees some of them: None
+    frees none, an empty sequence all, names free those packages.
+    """
+    with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work:
+        matched = _read_matched_set(profile, uv, python, Path(work) / "toolkit")
+        project = Path(work) / "profile"
+        write_project(
+            project,
+            profile,
+            requirements=_requirements(profile, matched),
+            overrides=_overrides(profile, matched),
+        )
+        if keep is not None and upgrade != []:
+            (project / "uv.lock").write_text(_preferences(keep, profile), encoding="utf-8")
+        uv.lock(project, python, upgrade)
+        graph = prune(
+            parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")),
+            lambda marker: holds_somewhere(marker, profile.python.minors, profile.machines),
+        )
+        exported = uv.export(project, python)
+    metadata = fetch_metadata(_relevant(graph, matched), offline=uv.offline)
+    _verify_claims(profile, graph, metadata)
+    records = list(contradictions(matched, graph, metadata)) if matched else []
+    records += [
+        OverrideRecord(name=o.name, version=o.specifier.removeprefix("=="), reason=o.reason)
+        for o in profile.overrides
+    ]
+    return Resolution(_lock(profile, graph, exported, records), graph, metadata)
+
+
+def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> MatchedSet | None:
+    requirement = matched_requirement(profile)
+    if requirement is None:
+        return None
+    write_project(project, profile, requirements=[requirement], overrides=[])
+    uv.lock(project, python, None)
+    return matched_set(profile, parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+
+
+def _requirements(profile: Profile, matched: MatchedSet | None) -> list[str]:
+    asked = [p.requirement for p in profile.packages]
+    named = {p.name for p in profile.packages}
+    return asked + [name for name, _ in matched.versions if name not in named] if matched else asked
+
+
+def _overrides(profile: Profile, matched: MatchedSet | None) -> list[str]:
+    own = {o.name: f"{o.name}{o.specifier}" for o in profile.overrides}
+    set_ = {name: f"{name}=={version}" for name, version in matched.versions} if matched else {}
+    return sorted((set_ | own).values())
+
+
+def write_project(
+    project: Path, profile: Profile, *, requirements: Sequence[str], overrides: Sequence[str]
+) -> None:
+    """The `pyproject.toml` that asks uv for what the profile asks."""
+    project.mkdir(parents=True)
+    uv: list[str] = ["package = false", f"no-build = {'false' if profile.allow_sdists else 'true'}"]
+    if profile.allow_sdists:
+        # Wheels only, but for the named packages: uv has no such switch for locking, so it is checked afterwards.
+        uv[-1] = "no-build = false"
+    if profile.exclude_newer:
+        uv.append(f"exclude-newer = {json.dumps(profile.exclude_newer)}")
+    markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in profile.machines]
+    uv.append(f"environments = {json.dumps(markers)}")
+    uv.append(f"override-dependencies = {json.dumps(list(overrides))}")
+    text = [
+        "[project]",
+        f'name = "{ROOT}"',
+        'version = "0"',
+        f"requires-python = {json.dumps(profile.python.versions)}",
+        f"dependencies = {json.dumps(list(requirements))}",
+        "[tool.uv]",
+        *uv,
+        *index_tables(profile),
+    ]
+    sources = {p.name: p.index for p in profile.packages if p.index}
+    if sources:
+        text += [
+            "[tool.uv.sources]",
+            *(f"{name} = {{ index = {json.dumps(i)} }}" for name, i in sources.items()),
+        ]
+    (project / "pyproject.toml").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def index_tables(profile: Profile) -> list[str]:
+    """`[[tool.uv.index]]` for each index of the profile, in order."""
+    lines = []
+    for index in profile.indexes:
+        lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(index.url)}"]
+        lines += [f"default = {str(index.default).lower()}", f"explicit = {str(index.explicit).lower()}"]
+        if index.flat:
+            lines.append('format = "flat"')
+    return lines
+
+
+def _preferences(lock: Lock, profile: Profile) -> str:
+    """An older lock as the skeleton of a uv.lock: uv prefers its versions, and resolves everything else anew.
+
+    The index named here does not exist on purpose: nothing may be fetched by what an old lock says.
+    """
+    lines = ["version = 1", "revision = 3", f"requires-python = {json.dumps(profile.python.versions)}"]
+    for package in lock.packages:
+        lines += [
+            "[[package]]",
+            f"name = {json.dumps(package.name)}",
+            f"version = {json.dumps(package.version)}",
+        ]
+        lines.append('source = { registry = "https://index.invalid/simple" }')
+    return "\n".join(lines) + "\n"
+
+
+def _relevant(graph: Graph, matched: MatchedSet | None) -> list[ResolvedFile]:
+    """The wheels whose metadata says who asked for the matched set, and what torch was built for."""
+    members = {name for name, _ in matched.versions} if matched else set()
+    return [
+        package.wheels[0]
+        for package in graph.packages
+        if package.wheels and (package.name == "torch" or any(edge.to in members for edge in package.edges))
+    ]
+
+
+def _verify_claims(profile: Profile, graph: Graph, metadata: dict[str, WheelMetadata]) -> None:
+    """`torch = "2.11.0+cu130"` is a claim about the CUDA build; the index's version often lacks the label."""
+    for request in profile.packages:
+        if not request.local:
+            continue
+        for package in graph.packages:
+            if package.name == request.name:
+                actual = _local_label(package, metadata)
+                if actual != request.local:
+                    raise UsageError(
+                        "local-label-claim",
+                        f"{package.name} {package.version} of this index is "
+                        + (
+                            f"a {actual} build, not {request.local}"
+                            if actual
+                            else f"not known to be a {request.local} build"
+                        ),
+                        where=f"{profile.path}: packages.{request.name}",
+                        why=_evidence(package, metadata),
+                        fix=f'write "{package.version}+{actual}"'
+                        if actual
+                        else f'write "{package.version}" without the label',
+                    )
+
+
+def _local_label(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> str:
+    """The label in the version, else the CUDA release that the package's own metadata pins: `cu130`."""
+    if "+" in package.version:
+        return package.version.split("+", 1)[1]
+    for requirement in _cuda_pins(package, metadata):
+        match = re.search(r"==(\d+)\.(\d+)", str(requirement.specifier))
+        if match:
+            return f"cu{match[1]}{match[2]}"
+    return ""
+
+
+def _cuda_pins(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> list[Requirement]:
+    """torch pins the metapackage since its CUDA 13 builds, and the run-time library's wheel before."""
+    markers = ("cuda-toolkit", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
+    read = [metadata[wheel.sha256] for wheel in package.wheels[:1] if wheel.sha256 in metadata]
+    return [r for one in read for r in one.requirements() if canonicalize_name(r.name) in markers]
+
+
+def _evidence(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> str:
+    pins = [str(r) for r in _cuda_pins(package, metadata)]
+    return f"its metadata requires {pins[0]}" if pins else "its metadata names no CUDA release"
+
+
+def _lock(profile: Profile, graph: Graph, exported: str, overrides: list[OverrideRecord]) -> Lock:
+    markers = _markers(exported, profile)
+    packages = []
+    for package in graph.packages:
+        marker = markers.get((package.name, package.version))
+        if marker is None:
+            continue  # needed only on machines that the profile does not name
+        files = [f for f in package.wheels if serves(f.filename, profile.python.minors, profile.machines)]
+        if package.name in profile.allow_sdists and package.sdist is not None:
+            files.append(package.sdist)
+        if not files:
+            raise UsageError(
+                "no-wheel",
+                f"{package.name} {package.version} has no wheel for any Python and machine of the profile",
+                where=str(profile.path),
+                why="asked for by " + ", ".join(_via(graph, package.name)),
+                fix=f'pin another version, or allow its sdist: resolve.allow-sdists = ["{package.name}"]',
+            )
+        packages.append(
+            LockedPackage(
+                name=package.name,
+                version=package.version,
+                marker=marker,
+                files=tuple(
+                    LockedFile(f.filename, f.sha256, f.size, f.uploaded)
+                    for f in sorted(files, key=lambda f: f.filename)
+                ),
+                via=_via(graph, package.name),
+            )
+        )
+    return Lock(
+        profile_name=profile.path.name,
+        profile_digest=profile.lock_digest,
+        python=profile.python.versions,
+        machines=profile.machines,
+        exclude_newer=profile.exclude_newer,
+        overrides=tuple(sorted(overrides, key=lambda o: o.name)),
+        packages=tuple(sorted(packages, key=lambda p: (p.name, p.version))),
+    )
+
+
+def _via(graph: Graph, name: str) -> tuple[str, ...]:
+    return tuple(sorted({p.name if p is not None else "profile" for p, _ in graph.requirers(name)}))
+
+
+_EXPORTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;]+)(?: ; (.+))?")
+
+
+def _markers(exported: str, profile: Profile) -> dict[tuple[str, str], str]:
+    """The marker of each package, in the lock's canonical form."""
+    found: dict[tuple[str, str], str] = {}
+    for line in exported.splitlines():
+        match = _EXPORTED.fullmatch(line.strip())
+        if match:
+            minors, machines = profile.python.minors, profile.machines
+            if not match[3] or holds_somewhere(match[3], minors, machines):
+                found[canonicalize_name(match[1]), match[2]] = canonical_marker(
+                    match[3] or "", minors, machines
+                )
+    return found

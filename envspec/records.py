@@ -1,0 +1,122 @@
+"""What is installed: RECORD of every dist-info in a site-packages directory, and who owns which path.
+
+RECORD is text from a wheel and as trustworthy as that: rows are bounded in number, and a path that leaves the venv is
+reported, never followed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import hashlib
+import os
+import posixpath
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from envspec.errors import EnvspecError
+
+MAX_RECORD = 64 << 20
+_CHUNK = 1 << 20
+
+
+class RecordRow(msgspec.Struct, frozen=True):
+    """One file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class InstalledPackage(msgspec.Struct, frozen=True):
+    """One distribution on disk. `name` is normalized."""
+
+    name: str
+    version: str
+    dist_info: str
+    rows: tuple[RecordRow, ...]
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A path that several packages own with different content: `owners` are (package, sha256) in name order."""
+
+    path: str
+    owners: tuple[tuple[str, str], ...]
+
+
+def installed_packages(site_packages: Path) -> tuple[InstalledPackage, ...]:
+    """Every package with a RECORD, by name."""
+    found = []
+    for entry in os.scandir(site_packages):
+        if entry.name.endswith(".dist-info") and entry.is_dir(follow_symlinks=False):
+            stem = entry.name.removesuffix(".dist-info")
+            name, _, version = stem.rpartition("-")
+            rows = read_record(Path(entry.path) / "RECORD")
+            found.append(InstalledPackage(canonicalize_name(name), version, entry.name, rows))
+    return tuple(sorted(found, key=lambda p: (p.name, p.version)))
+
+
+def read_record(path: Path) -> tuple[RecordRow, ...]:
+    """The rows of one RECORD. Raises EnvspecError `record-damaged`."""
+    try:
+        if path.stat().st_size > MAX_RECORD:
+            raise EnvspecError(
+                "record-damaged", f"{path.parent.name}/RECORD is larger than {MAX_RECORD >> 20} MiB"
+            )
+        with path.open(encoding="utf-8", newline="") as file:
+            return tuple(_row(row) for row in csv.reader(file) if row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise EnvspecError(
+            "record-damaged", f"{path.parent.name} has no readable RECORD: {error}", where=str(path)
+        ) from None
+
+
+def _row(row: list[str]) -> RecordRow:
+    path = row[0]
+    if "." in path and ("./" in path or "/." in path):
+        path = posixpath.normpath(path)
+    digest = row[1] if len(row) > 1 else ""
+    size = row[2] if len(row) > 2 else ""
+    return RecordRow(path, _hex(digest), int(size) if size.isdecimal() else 0)
+
+
+def _hex(digest: str) -> str:
+    """`sha256=47DEQ...` (urlsafe base64 without padding) in hex; empty for another algorithm or none."""
+    if not digest.startswith("sha256="):
+        return ""
+    try:
+        return base64.urlsafe_b64decode(digest[7:] + "=").hex()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def conflicts(packages: Iterable[InstalledPackage]) -> tuple[Conflict, ...]:
+    """Paths with more than one owner and more than one content."""
+    owners: dict[str, list[tuple[str, str]]] = {}
+    for package in packages:
+        for row in package.rows:
+            owners.setdefault(row.path, []).append((package.name, row.sha256))
+    return tuple(
+        Conflict(path, tuple(sorted(who)))
+        for path, who in sorted(owners.items())
+        if len(who) > 1 and len({sha for _, sha in who}) > 1
+    )
+
+
+def winner(conflict: Conflict, order: Mapping[str, int]) -> tuple[str, str] | None:
+    """The owner (package, sha256) that the declared order lets win; None if no owner is declared."""
+    declared = [owner for owner in conflict.owners if owner[0] in order]
+    return max(declared, key=lambda owner: order[owner[0]], default=None)
+
+
+def file_sha256(path: Path) -> str:
+    """The file's SHA-256 in hex. A link is not followed: it has no content of its own."""
+    digest = hashlib.sha256()
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

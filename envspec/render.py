@@ -1,0 +1,59 @@
+"""How errors and findings look. One place, so that every command speaks the same way.
+
+error[profile-unknown-key]: unknown key gpu.archh
+  profiles/rtx-pro-6000.toml
+  fix: did you mean 'arch'?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.errors import EnvspecError
+from envspec.findings import Finding, Report, Severity
+
+
+def render_error(error: EnvspecError) -> str:
+    """The text of an error, without colour, with a final newline."""
+    return "\n".join(_error_lines(error)) + "\n"
+
+
+def _error_lines(error: EnvspecError) -> Iterator[str]:
+    yield f"error[{error.code}]: {error.what}"
+    if error.where:
+        yield f"  {error.where}"
+    for line in error.why.splitlines():
+        yield f"  | {line}" if error.why.count("\n") else f"  {line}"
+    if error.fix:
+        first, *rest = error.fix.splitlines()
+        yield f"  fix: {first}"
+        for line in rest:
+            yield f"       {line}"
+
+
+def render_finding(finding: Finding) -> str:
+    """The text of one finding, without colour, without a final newline."""
+    lines = [f"{finding.severity.value}[{finding.code}]: {finding.message}"]
+    lines += [f"  {line}" for line in finding.evidence]
+    lines += [f"  {link}" for link in finding.chain]
+    if finding.fix:
+        lines.append(f"  fix: {finding.fix}")
+    return "\n".join(lines)
+
+
+def render_report(report: Report) -> str:
+    """All findings and a last line that counts them, with a final newline."""
+    parts = [render_finding(f) for f in report.findings]
+    parts.append(summary(report))
+    return "\n".join(parts) + "\n"
+
+
+def summary(report: Report) -> str:
+    """`2 errors, 1 warning`, or that nothing was found."""
+    counts = []
+    for severity in Severity:
+        number = sum(f.severity is severity for f in report.findings)
+        if number:
+            plural = "" if number == 1 or severity is Severity.UNKNOWN else "s"
+            counts.append(f"{number} {severity.value}{plural}")
+    return f"{report.command}: " + (", ".join(counts) if counts else "nothing found")
