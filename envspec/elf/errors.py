@@ -1,7 +1,7 @@
 """What the ELF reader says when a file is not what it should be.
 
-These are plain exceptions, not `envspec.errors`: a broken library is a *finding* about somebody's package, and
-only the caller knows the package. `code` is stable; `reason` is one sentence without a final stop.
+These are plain exceptions, not `envspec.errors`: a broken library is a *finding* about somebody's package,
+and only the caller knows the package. `code` is stable; `reason` is one sentence without a final stop.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One section header; `offset` and `size` in bytes of the file (a NOBITS section, type 8, has none there)."""
+    """One section header; `offset` and `size` in bytes of the file (NOBITS, type 8, has none there)."""
 
     name: str
     type: int
@@ -113,12 +113,15 @@ def read_sections(source: Source, header: FileHeader) -> tuple[Section, ...]:
     if index < len(rows) and rows[index][1] == 3:
         names = source.read(rows[index][4], rows[index][5], "the section names")
     return tuple(
-        Section(c_string(names, row[0]).decode("utf-8", "replace"), *row[1:7], row[9]) for row in rows
+        Section(
+            c_string(names, name).decode("utf-8", "replace"), kind, flags, address, offset, size, link, entry
+        )
+        for name, kind, flags, address, offset, size, link, _, _, entry in rows
     )
 
 
 def find_dynsym_size(source: Source, header: FileHeader, offset: int) -> int | None:
-    """Size in bytes of the .dynsym section that stands at `offset`; None if the section headers do not tell."""
+    """Size in bytes of the .dynsym section at `offset`; None if the section headers do not tell."""
     for row in _section_rows(source, header):
         if row[1] == SHT_DYNSYM and row[4] == offset and row[9] == 24:
             return row[5]
@@ -132,7 +135,8 @@ def _section_rows(source: Source, header: FileHeader) -> list[tuple[int, ...]]:
     if count == 0:  # 65280 sections and more: the count is in the first header's size field
         first = _SHDR.unpack(source.read(header.section_table, _SHDR.size, "the first section header"))
         count = first[5]
-    return list(_SHDR.iter_unpack(source.read(header.section_table, count * _SHDR.size, "the section headers")))
+    table = source.read(header.section_table, count * _SHDR.size, "the section headers")
+    return list(_SHDR.iter_unpack(table))
 
 
 def read_dynamic(source: Source, segments: tuple[Segment, ...]) -> dict[int, list[int]] | None:

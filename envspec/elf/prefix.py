@@ -55,7 +55,8 @@ def _hash_places(data: bytes, start: int) -> Iterator[int]:
     end = min(start + _SEARCH, len(data) - 24)
     for at in range(start, max(end, start), 8):
         buckets, first, bloom, shift = struct.unpack_from("<IIII", data, at)
-        if 0 < buckets <= MAX_SYMBOLS and 0 < first <= MAX_SYMBOLS and 0 < shift < 64 and bloom and not bloom & bloom - 1:
+        counts = 0 < buckets <= MAX_SYMBOLS and 0 < first <= MAX_SYMBOLS
+        if counts and 0 < shift < 64 and bloom and not bloom & bloom - 1:
             yield at
 
 
@@ -94,7 +95,7 @@ def _layouts(data: bytes, start: int, place: int, end: int, count: int) -> Itera
 
 
 def _agree(data: bytes, entries: bytes, strtab: int, first: int, hashes: list[int]) -> bool:
-    """Whether the names of the exported symbols have the hashes that .gnu.hash holds (but for the lowest bit)."""
+    """Whether the exported symbols' names have the hashes of .gnu.hash (but for the lowest bit)."""
     if any(entries[:SYMBOL_SIZE]) or data[strtab : strtab + 1] != b"\0":
         return False
     for number, wanted in enumerate(hashes, first):

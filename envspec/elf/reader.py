@@ -17,7 +17,7 @@ from envspec.elf.headers import FileHeader, Section, Segment
 from envspec.elf.source import FileSource, PrefixSource, Source
 from envspec.elf.symbols import MAX_SYMBOLS, SYMBOL_SIZE, SymbolTable, little_endian
 from envspec.elf.value import Dynamic, Elf
-from envspec.elf.versions import read_definitions, read_needs
+from envspec.elf.versions import VersionDefinition, VersionNeed, read_definitions, read_needs
 
 
 def read(path: str | os.PathLike[str]) -> Elf:
@@ -73,9 +73,8 @@ def _read(source: Source) -> Elf:
     segments = h.read_segments(source, header)
     entries = h.read_dynamic(source, segments)
     if entries is None:
-        return Elf(
-            header.identity, _interpreter(source, segments), _build_id(source, segments), SymbolTable(b"", b""), None
-        )
+        none = SymbolTable(b"", b"")
+        return Elf(header.identity, _interpreter(source, segments), _build_id(source, segments), none, None)
     strings = b""
     if h.DT_STRTAB in entries:
         at = h.file_offset(segments, entries[h.DT_STRTAB][0], ".dynstr")
@@ -91,7 +90,8 @@ def _tables(
     entries: dict[int, list[int]],
     strings: bytes,
 ) -> tuple[SymbolTable, Dynamic]:
-    needs = definitions = ()
+    needs: tuple[VersionNeed, ...] = ()
+    definitions: tuple[VersionDefinition, ...] = ()
     if h.DT_VERNEED in entries:
         at = h.file_offset(segments, entries[h.DT_VERNEED][0], ".gnu.version_r")
         needs = read_needs(source, at, _value(entries, h.DT_VERNEEDNUM), strings)
@@ -110,8 +110,8 @@ def _tables(
         symbols,
         strings,
         indices,
-        {need.index: (need.version, need.file) for need in needs},
-        {definition.index: definition.version for definition in definitions if not definition.base},
+        {need.number: (need.version, need.file) for need in needs},
+        {definition.number: definition.version for definition in definitions if not definition.base},
     )
     dynamic = Dynamic(
         soname=_text(strings, entries.get(h.DT_SONAME, [])[:1]),
@@ -150,7 +150,9 @@ def _count(
     return count
 
 
-def _count_by_relocations(source: Source, segments: tuple[Segment, ...], entries: dict[int, list[int]]) -> int:
+def _count_by_relocations(
+    source: Source, segments: tuple[Segment, ...], entries: dict[int, list[int]]
+) -> int:
     """One more than the largest symbol that a relocation refers to.
 
     The last resort, for files that export nothing: a symbol that no relocation uses is never looked up, so
@@ -182,7 +184,8 @@ def _path(strings: bytes, offsets: list[int]) -> tuple[str, ...]:
 def _interpreter(source: Source, segments: tuple[Segment, ...]) -> str:
     for segment in segments:
         if segment.type == h.PT_INTERP and 0 < segment.file_size <= 4096:
-            return os.fsdecode(source.read(segment.offset, segment.file_size, "the interpreter").rstrip(b"\0"))
+            text = source.read(segment.offset, segment.file_size, "the interpreter")
+            return os.fsdecode(text.rstrip(b"\0"))
     return ""
 
 

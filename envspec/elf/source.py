@@ -39,9 +39,7 @@ def _check(offset: int, size: int, file_size: int, what: str) -> None:
     if size > MAX_TABLE:
         raise ElfError("elf-too-large", f"{what} claims {size} bytes")
     if offset + size > file_size:
-        raise ElfError(
-            "elf-truncated", f"{what} at offset {offset} with {size} bytes is outside the file of {file_size} bytes"
-        )
+        raise ElfError("elf-truncated", f"{what}: {size} bytes at {offset} in a file of {file_size} bytes")
 
 
 class FileSource:

@@ -1,8 +1,8 @@
 """The dynamic symbol table, decoded in columns.
 
 A table is kept as the bytes it is in the file; what is asked of it is decoded when it is asked. Names are
-bytes: a set of 80,000 `bytes` costs a third of 80,000 objects with fields, and comparing sets of names is most
-of what callers do.
+bytes: a set of 80,000 `bytes` costs a third of 80,000 objects with fields, and comparing sets of names is
+most of what callers do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCAL, GLOBAL, WEAK, GNU_UNIQUE = 0, 1, 2, 10
 
 
 class Defined(NamedTuple):
-    """A symbol that the file offers. `version` is "" if it has none; `default` is the @@ of `name@@version`."""
+    """A symbol that the file offers. `version` is "" if none; `default` is the @@ of `name@@version`."""
 
     name: bytes
     version: str
@@ -37,7 +37,7 @@ class Defined(NamedTuple):
 
 
 class Undefined(NamedTuple):
-    """A symbol that the file wants. `version` and `file` (who should define it) are "" if it has no version."""
+    """A symbol that the file wants; `version` and `file` (who should define it) are "" if unversioned."""
 
     name: bytes
     version: str
@@ -67,19 +67,19 @@ class SymbolTable:
     def exports(self) -> frozenset[bytes]:
         """Names of the defined symbols that are not local, whatever their version."""
         names, marks = self._columns
-        return self._names(name for name, mark in zip(names, marks) if mark > 0xFFFF and mark & 0xF0)
+        return self._names([n for n, m in zip(names, marks, strict=True) if m > 0xFFFF and m & 0xF0])
 
     @cached_property
     def imports(self) -> frozenset[bytes]:
         """Names of the undefined symbols that must be found (bound strongly)."""
         names, marks = self._columns
-        return self._names(name for name, mark in zip(names, marks) if mark <= 0xFFFF and mark & 0xF0 == 0x10)
+        return self._names([n for n, m in zip(names, marks, strict=True) if m <= 0xFFFF and m & 0xF0 == 0x10])
 
     @cached_property
     def weak_imports(self) -> frozenset[bytes]:
         """Names of the undefined symbols that may stay unresolved."""
         names, marks = self._columns
-        return self._names(name for name, mark in zip(names, marks) if mark <= 0xFFFF and mark & 0xF0 == 0x20)
+        return self._names([n for n, m in zip(names, marks, strict=True) if m <= 0xFFFF and m & 0xF0 == 0x20])
 
     @cached_property
     def defined(self) -> tuple[Defined, ...]:
@@ -93,12 +93,13 @@ class SymbolTable:
                 self._name_list(compress(names, chosen)),
                 compress(marks, chosen),
                 compress(self._versions, chosen),
+                strict=True,
             )
         )
 
     @cached_property
     def undefined(self) -> tuple[Undefined, ...]:
-        """The symbols behind `imports` and `weak_imports`, with the wanted version, in the order of the table."""
+        """The symbols behind `imports` and `weak_imports`, with the wanted version, in the table's order."""
         names, marks = self._columns
         chosen = [mark <= 0xFFFF and mark & 0xF0 != 0 for mark in marks]
         wanted = self.wanted or {}
@@ -109,6 +110,7 @@ class SymbolTable:
                 self._name_list(compress(names, chosen)),
                 compress(marks, chosen),
                 compress(self._versions, chosen),
+                strict=True,
             )
         )
 
@@ -132,7 +134,7 @@ class SymbolTable:
         strings = self.strings
         if strings[-1:] != b"\0":
             raise ElfError("elf-malformed", ".dynstr does not end with NUL")
-        # A longer string would fill at least one aligned half of it: a look at a few hundred places is enough.
+        # A longer string would fill an aligned half of it: a look at a few hundred places is enough.
         for start in range(0, len(strings) - _MAX_HALF_NAME, _MAX_HALF_NAME):
             if strings.find(b"\0", start, start + _MAX_HALF_NAME) < 0:
                 raise ElfError("elf-too-large", "a symbol name of more than 32 KiB")

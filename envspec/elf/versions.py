@@ -1,4 +1,4 @@
-"""GNU symbol versions: what a file defines (.gnu.version_d) and what it wants from others (.gnu.version_r)."""
+"""GNU symbol versions: what a file defines (.gnu.version_d) and wants from others (.gnu.version_r)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _MAX_VERSIONS = 0x8000
 
 
 class VersionNeed(NamedTuple):
-    """A version that must be defined by `file` (a soname); `weak` if its absence only warns."""
+    """A version that must be defined by `file` (a soname); `weak` if its absence only warns.
+
+    `number` is how .gnu.version refers to it.
+    """
 
     file: str
     version: str
     weak: bool
-    index: int
+    number: int
 
 
 class VersionDefinition(NamedTuple):
@@ -31,7 +34,7 @@ class VersionDefinition(NamedTuple):
 
     version: str
     base: bool
-    index: int
+    number: int
 
 
 def read_needs(source: Source, offset: int, count: int, strings: bytes) -> tuple[VersionNeed, ...]:
@@ -41,8 +44,10 @@ def read_needs(source: Source, offset: int, count: int, strings: bytes) -> tuple
         _, aux_count, file, aux, step = _VERNEED.unpack(source.read(offset, _VERNEED.size, ".gnu.version_r"))
         at = offset + aux
         for _ in range(aux_count):
-            _, flags, index, name, aux_step = _VERNAUX.unpack(source.read(at, _VERNAUX.size, ".gnu.version_r"))
-            needs.append(VersionNeed(_text(strings, file), _text(strings, name), bool(flags & 2), index & 0x7FFF))
+            entry = source.read(at, _VERNAUX.size, ".gnu.version_r")
+            _, flags, number, name, aux_step = _VERNAUX.unpack(entry)
+            weak = bool(flags & 2)
+            needs.append(VersionNeed(_text(strings, file), _text(strings, name), weak, number & 0x7FFF))
             _bounded(len(needs))
             if not aux_step:
                 break
@@ -53,16 +58,18 @@ def read_needs(source: Source, offset: int, count: int, strings: bytes) -> tuple
     return tuple(needs)
 
 
-def read_definitions(source: Source, offset: int, count: int, strings: bytes) -> tuple[VersionDefinition, ...]:
+def read_definitions(
+    source: Source, offset: int, count: int, strings: bytes
+) -> tuple[VersionDefinition, ...]:
     """The table of `count` defined versions at `offset`; names are looked up in `strings` (.dynstr)."""
     definitions: list[VersionDefinition] = []
     for _ in range(_bounded(count)):
-        _, flags, index, aux_count, _, aux, step = _VERDEF.unpack(
+        _, flags, number, aux_count, _, aux, step = _VERDEF.unpack(
             source.read(offset, _VERDEF.size, ".gnu.version_d")
         )
         if aux_count:  # the first name is the version itself, the others its parents
             name, _ = _VERDAUX.unpack(source.read(offset + aux, _VERDAUX.size, ".gnu.version_d"))
-            definitions.append(VersionDefinition(_text(strings, name), bool(flags & 1), index & 0x7FFF))
+            definitions.append(VersionDefinition(_text(strings, name), bool(flags & 1), number & 0x7FFF))
         if not step:
             break
         offset += step
