@@ -107,16 +107,17 @@ def _agree(data: bytes, entries: bytes, strtab: int, first: int, hashes: list[in
 
 
 def _found(data: bytes, entries: bytes, strtab: int) -> Found | None:
-    """The table, if all its strings are at hand.
+    """The table, if all its names are at hand.
 
-    The end of .dynstr is not known; it is taken to end with the last symbol's name. Strings that no symbol
-    uses (the soname, the needed files) may stand anywhere in it, also behind.
+    Where .dynstr ends is not known. An empty string ends it: strings in it are not empty, and .gnu.version,
+    which follows, begins with zeros. Where something else follows, a few strange strings are unclaimed.
     """
     names = little_endian("I", entries)[0::6]
-    end = data.find(b"\0", strtab + max(names))
-    if end < 0:
+    last = data.find(b"\0", strtab + max(names))
+    if last < 0:
         return None
-    strings = data[strtab : end + 1]
+    end = data.find(b"\0\0", last)
+    strings = data[strtab : (end if end >= 0 else last) + 1]
     used = set(names)
     unclaimed: set[bytes] = set()
     at = 0
