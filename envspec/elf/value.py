@@ -1,0 +1,94 @@
+"""What is known about one ELF file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envspec.elf.errors import ElfIdentity, ElfIncomplete
+from envspec.elf.symbols import SymbolTable
+from envspec.elf.versions import VersionDefinition, VersionNeed
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """What the loader reads in .dynamic. Empty strings and tuples where the file says nothing.
+
+    `rpath` and `runpath` are the elements between the colons, unexpanded (`$ORIGIN` stands as it is).
+    """
+
+    soname: str = ""
+    needed: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
+    runpath: tuple[str, ...] = ()
+    version_needs: tuple[VersionNeed, ...] = ()
+    version_definitions: tuple[VersionDefinition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Elf:
+    """One ELF64 little-endian file.
+
+    `dynamic` is None if the file has no .dynamic at all (an object file, a static program, a cubin) — or if
+    `partial` is true: then only the first part of the file was at hand, and it held the symbols but not
+    .dynamic. What a partial file cannot tell raises ElfIncomplete.
+    `unclaimed` are, for a partial file, the strings of .dynstr at hand that are no symbol's name: soname,
+    needed files, run paths and version names are among them, without a mark which is which.
+    """
+
+    identity: ElfIdentity
+    interpreter: str
+    build_id: str
+    symbols: SymbolTable
+    dynamic: Dynamic | None
+    partial: bool = False
+    unclaimed: frozenset[bytes] = field(default_factory=frozenset)
+    need: int = 0
+
+    @property
+    def machine(self) -> str:
+        """The machine as `uname -m` spells it."""
+        return self.identity.machine_name
+
+    @property
+    def soname(self) -> str:
+        """DT_SONAME, or ""."""
+        return self._known.soname
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The DT_NEEDED entries in their order."""
+        return self._known.needed
+
+    @property
+    def rpath(self) -> tuple[str, ...]:
+        """The elements of DT_RPATH; the loader ignores them if there is a DT_RUNPATH."""
+        return self._known.rpath
+
+    @property
+    def runpath(self) -> tuple[str, ...]:
+        """The elements of DT_RUNPATH."""
+        return self._known.runpath
+
+    @property
+    def version_needs(self) -> tuple[VersionNeed, ...]:
+        """Which version of which file must be there."""
+        return self._known.version_needs
+
+    @property
+    def version_definitions(self) -> tuple[VersionDefinition, ...]:
+        """The versions that this file defines."""
+        return self._known.version_definitions
+
+    @property
+    def has_dynamic(self) -> bool:
+        """Whether the file takes part in dynamic linking."""
+        return self.partial or self.dynamic is not None
+
+    @property
+    def _known(self) -> Dynamic:
+        if self.partial:
+            raise ElfIncomplete(self.need, ".dynamic lies behind the part at hand")
+        return self.dynamic or _NOTHING
+
+
+_NOTHING = Dynamic()
