@@ -15,7 +15,12 @@ from envspec.findings import Finding, Report, Severity
 
 def render_error(error: EnvspecError) -> str:
     """The text of an error, without colour, with a final newline."""
-    return "\n".join(_error_lines(error)) + "\n"
+    return "\n".join(map(printable, _error_lines(error))) + "\n"
+
+
+def printable(line: str) -> str:
+    """One line with nothing that could steer a terminal: names and texts in it come from files of others."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def _error_lines(error: EnvspecError) -> Iterator[str]:
@@ -38,7 +43,7 @@ def render_finding(finding: Finding) -> str:
     lines += [f"  {link}" for link in finding.chain]
     if finding.fix:
         lines.append(f"  fix: {finding.fix}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def render_report(report: Report) -> str:

@@ -20,6 +20,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envspec.errors import WorldError
+from envspec.lock.graph import local_path
 
 if TYPE_CHECKING:
     import requests
@@ -85,8 +86,9 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
             return kept.read_text(encoding="utf-8", errors="replace")
         except OSError:
             pass
-    if "://" not in file.url or file.url.startswith("file://"):
-        return _from_zip(_local(file.url), file.filename)
+    local = local_path(file.url)
+    if local is not None:
+        return _from_zip(_open(local), file.filename)
     if offline:
         raise WorldError(
             "offline",
@@ -99,16 +101,11 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
     return text
 
 
-def _local(url: str) -> io.BufferedReader:
-    from urllib.parse import unquote, urlsplit
-
-    path = Path(unquote(urlsplit(url).path) if url.startswith("file://") else url)
+def _open(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
-        raise WorldError(
-            "wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)
-        ) from None
+        raise WorldError("wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)) from None
 
 
 def _download(file: ResolvedFile) -> str:

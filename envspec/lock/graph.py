@@ -6,7 +6,7 @@ uv.lock is uv's own format; only this module knows it. Versions 1 are read; a ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +14,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envspec.data import load_toml
-from envspec.errors import WorldError
+from envspec.errors import UsageError, WorldError
+from envspec.records import file_sha256
 
 ROOT = "profile"
 """The name of the project that is made from a profile."""
@@ -111,6 +112,43 @@ def prune(graph: Graph, holds: Callable[[str], bool]) -> Graph:
                     queue.append(edge.to)
     packages = [msgspec.structs.replace(p, edges=kept[p]) for p in graph.packages if p.name in reached]
     return Graph(tuple(packages), graph.roots)
+
+
+def with_hashes(graph: Graph) -> Graph:
+    """The graph with the hashes and sizes that a directory of wheels does not tell, read from the files themselves.
+
+    Raises UsageError `index-no-hash` for a remote file without one: what cannot be verified is not locked.
+    """
+
+    def completed(file: ResolvedFile) -> ResolvedFile:
+        if file.sha256:
+            return file
+        path = local_path(file.url)
+        if path is None:
+            raise UsageError(
+                "index-no-hash",
+                f"the index gives no sha256 for {file.filename}, so it cannot be verified when it is installed",
+                fix="use an index that serves hashes (PEP 503, PEP 691), or a directory of wheels",
+            )
+        try:
+            return msgspec.structs.replace(file, sha256=file_sha256(path), size=path.stat().st_size)
+        except OSError as error:
+            raise WorldError("wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)) from None
+
+    packages = [
+        msgspec.structs.replace(
+            p, wheels=tuple(map(completed, p.wheels)), sdist=completed(p.sdist) if p.sdist is not None else None
+        )
+        for p in graph.packages
+    ]
+    return Graph(tuple(packages), graph.roots)
+
+
+def local_path(url: str) -> Path | None:
+    """The path of a file URL or of a plain path; None for anything remote."""
+    if url.startswith("file://"):
+        return Path(unquote(urlsplit(url).path))
+    return None if "://" in url else Path(url)
 
 
 def _edges(row: dict[str, Any]) -> tuple[Edge, ...]:

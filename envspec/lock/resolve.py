@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envspec.errors import UsageError
-from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune
+from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune, with_hashes
 from envspec.lock.matched_set import MatchedSet, contradictions, matched_requirement, matched_set
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, serves
@@ -60,6 +60,7 @@ def resolve(
             lambda marker: holds_somewhere(marker, profile.python.minors, profile.machines),
         )
         exported = uv.export(project, python)
+    graph = with_hashes(graph)
     metadata = fetch_metadata(_relevant(graph, matched), offline=uv.offline)
     _verify_claims(profile, graph, metadata)
     records = list(contradictions(matched, graph, metadata)) if matched else []

@@ -24,12 +24,12 @@ def serves(filename: str, minors: Sequence[str], machines: Sequence[str]) -> boo
 
 
 def _serves(tag: Tag, minor: str, machine: str) -> bool:
+    if tag.platform == "any":
+        return tag.abi == "none" and _python(tag, minor)
     return _platform(tag.platform, machine) and _python(tag, minor)
 
 
 def _platform(platform: str, machine: str) -> bool:
-    if platform == "any":
-        return True
     return platform == f"linux_{machine}" or (
         platform.startswith("manylinux") and platform.endswith(f"_{machine}")
     )
@@ -105,11 +105,11 @@ def _truth(marker: str, points: Sequence[str], machines: Sequence[str]) -> dict[
 
 
 def _versions(marker: str, minors: Sequence[str]) -> tuple[str, ...]:
-    """The first patch of every minor, and every patch that the marker names with its successor."""
+    """The first patch of every minor, and every patch that the marker names with its successor (3.12 means 3.12.0)."""
     found = {f"{minor}.0" for minor in minors}
-    for major, minor, patch in re.findall(r"['\"](\d+)\.(\d+)\.(\d{1,3})['\"]", marker):
+    for major, minor, patch in re.findall(r"['\"](\d+)\.(\d+)(?:\.(\d{1,3}))?['\"]", marker):
         if f"{major}.{minor}" in minors:
-            found |= {f"{major}.{minor}.{patch}", f"{major}.{minor}.{int(patch) + 1}"}
+            found |= {f"{major}.{minor}.{patch or 0}", f"{major}.{minor}.{int(patch or 0) + 1}"}
     return tuple(sorted(found, key=Version))
 
 

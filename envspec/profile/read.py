@@ -95,6 +95,8 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
     where = f"{path}, which {extended_by} extends" if extended_by else str(path)
+    if "\0" in str(path):
+        raise UsageError("profile-missing", f"no file can be named {show(str(path))}", where=show(where))
     try:
         if path.is_dir():
             raise UsageError(
@@ -121,6 +123,8 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
         ) from None
     except tomlkit.exceptions.ParseError as error:
         reason = re.sub(r" at line \d+ col \d+$", "", str(error))
+        if "use \\u000a instead" in reason:
+            reason = "a string is not closed before the end of its line"
         raise UsageError(
             "profile-syntax",
             f"{path} is not valid TOML: {reason}",

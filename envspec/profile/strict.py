@@ -7,6 +7,7 @@ This module knows TOML values and messages; which keys exist is the business of 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -14,6 +15,8 @@ from typing import Any, NoReturn, TypeVar
 from envspec.errors import UsageError
 
 T = TypeVar("T")
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
 
 _TYPE_NAMES = {
     bool: "true or false",
@@ -51,8 +54,7 @@ class Table:
 
     def dotted(self, key: str) -> str:
         """The full name of a key, as the user would write it."""
-        bare = key.replace("-", "").replace("_", "").isalnum() and key.isascii()
-        part = key if bare else show(key)
+        part = key if _BARE.fullmatch(key) else show(key)
         return f"{self.path}.{part}" if self.path else part
 
     def fail(self, key: str, what: str, *, code: str = "profile-value", fix: str = "") -> NoReturn:
