@@ -1,0 +1,1 @@
+"""What compiled extensions and the libraries they are loaded with agree on."""
