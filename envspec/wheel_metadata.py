@@ -5,11 +5,10 @@ Kept in envspec's cache by the wheel's hash, since a wheel never changes. What c
 
 from __future__ import annotations
 
+import contextlib
 import email.parser
 import email.policy
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
+from envspec.cache import cache_dir, keep_bytes, read_bytes
 from envspec.errors import WorldError
 from envspec.lock.graph import local_path
 
 if TYPE_CHECKING:
-    import requests
-
     from envspec.lock.graph import ResolvedFile
 
 MAX_METADATA = 4 << 20
@@ -51,14 +49,6 @@ class WheelMetadata(msgspec.Struct, frozen=True):
         return tuple(found)
 
 
-def cache_dir() -> Path:
-    """Where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
-    chosen = os.environ.get("ENVSPEC_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envspec"
-
-
 def parse_metadata(text: str) -> WheelMetadata:
     """Read METADATA's text."""
     message = email.parser.Parser(policy=email.policy.compat32).parsestr(text, headersonly=True)
@@ -82,10 +72,8 @@ def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> d
 def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
     kept = store / f"{file.sha256}.txt"
     if file.sha256:
-        try:
-            return kept.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            return read_bytes(kept).decode("utf-8", "replace")
     local = local_path(file.url)
     if local is not None:
         return _from_zip(_open(local), file.filename)
@@ -97,7 +85,7 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
         )
     text = _download(file)
     if file.sha256:
-        _keep(kept, text)
+        keep_bytes(kept, text.encode("utf-8", "replace"))
     return text
 
 
@@ -105,18 +93,21 @@ def _open(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
-        raise WorldError("wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)) from None
+        raise WorldError(
+            "wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)
+        ) from None
 
 
 def _download(file: ResolvedFile) -> str:
-    session = _session()
     import requests
 
+    from envspec.wheel_remote import RemoteWheel, shared_session
+
+    session = shared_session()
     try:
-        answer = session.get(f"{file.url}.metadata", timeout=_TIMEOUT, stream=True)
-        if answer.status_code == 200:
-            return answer.raw.read(MAX_METADATA, decode_content=True).decode("utf-8", "replace")
-        return _from_zip(RangeReader(session, file.url), file.filename)
+        with session.get(f"{file.url}.metadata", timeout=_TIMEOUT, stream=True) as answer:
+            if answer.status_code == 200:
+                return answer.raw.read(MAX_METADATA, decode_content=True).decode("utf-8", "replace")
     except (requests.RequestException, OSError) as error:
         raise WorldError(
             "network",
@@ -124,69 +115,10 @@ def _download(file: ResolvedFile) -> str:
             why=type(error).__name__,
             fix="check the network and the proxy variables, then run again",
         ) from None
+    return RemoteWheel(file.url, session).metadata()
 
 
-_sessions: list[requests.Session] = []
-
-
-def _session() -> requests.Session:
-    """One pooled session; it honours the same certificate variable as uv."""
-    if not _sessions:
-        import requests
-        from requests.adapters import HTTPAdapter
-        from urllib3.util.retry import Retry
-
-        session = requests.Session()
-        retry = Retry(total=3, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504))
-        for scheme in ("https://", "http://"):
-            session.mount(scheme, HTTPAdapter(pool_maxsize=_WORKERS, max_retries=retry))
-        if os.environ.get("SSL_CERT_FILE"):
-            session.verify = os.environ["SSL_CERT_FILE"]
-        _sessions.append(session)
-    return _sessions[0]
-
-
-class RangeReader(io.RawIOBase):
-    """A remote file as a seekable stream of ranged requests, as far as zipfile needs one."""
-
-    def __init__(self, session: requests.Session, url: str) -> None:
-        self._session = session
-        self._url = url
-        self._at = 0
-        answer = session.get(url, headers={"Range": "bytes=0-0"}, timeout=_TIMEOUT, stream=True)
-        answer.close()
-        answer.raise_for_status()
-        if answer.status_code != 206:
-            raise OSError("the index does not serve ranges")
-        self._size = int(answer.headers["Content-Range"].rsplit("/", 1)[1])
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._size if size < 0 else min(self._size, self._at + size)
-        if self._at >= end:
-            return b""
-        answer = self._session.get(
-            self._url, headers={"Range": f"bytes={self._at}-{end - 1}"}, timeout=_TIMEOUT, stream=False
-        )
-        answer.raise_for_status()
-        self._at += len(answer.content)
-        return answer.content
-
-
-def _from_zip(stream: io.RawIOBase | io.BufferedReader, filename: str) -> str:
+def _from_zip(stream: io.BufferedReader, filename: str) -> str:
     distribution = "-".join(filename.split("-")[:2])
     try:
         with (
@@ -197,14 +129,3 @@ def _from_zip(stream: io.RawIOBase | io.BufferedReader, filename: str) -> str:
             return member.read(MAX_METADATA).decode("utf-8", "replace")
     except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
         raise WorldError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None
-
-
-def _keep(path: Path, text: str) -> None:
-    """Write into the cache so that another process never sees half a file; a cache that cannot be written is no error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        Path(file.name).replace(path)
-    except OSError:
-        return

@@ -8,11 +8,13 @@ Not here: caches, where URLs come from, checking hashes (a part of a file has no
 from __future__ import annotations
 
 import io
+import os
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -55,9 +57,18 @@ def new_session() -> requests.Session:
     retry = Retry(
         total=3, backoff_factor=0.3, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False
     )
-    adapter = HTTPAdapter(max_retries=retry)
+    adapter = HTTPAdapter(max_retries=retry, pool_maxsize=32)
     session.mount("https://", adapter)
     session.mount("http://", adapter)
+    return session
+
+
+@cache
+def shared_session() -> requests.Session:
+    """The session of this process. It trusts the same certificates as uv ($SSL_CERT_FILE)."""
+    session = new_session()
+    if os.environ.get("SSL_CERT_FILE"):
+        session.verify = os.environ["SSL_CERT_FILE"]
     return session
 
 

@@ -127,7 +127,9 @@ def test_an_unsatisfiable_profile_gives_uvs_reason(
     with pytest.raises(UsageError) as caught:
         resolve(local_profile('app = "2.0"\nlib = "2.0"'), uv, python.path)
     assert caught.value.code == "unsatisfiable"
-    assert "depends on lib==1.0" in caught.value.why and "your profile depends on lib==2.0" in caught.value.why
+    assert (
+        "depends on lib==1.0" in caught.value.why and "your profile depends on lib==2.0" in caught.value.why
+    )
     assert "your profile" in caught.value.why and "your project" not in caught.value.why
 
 

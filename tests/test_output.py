@@ -29,7 +29,14 @@ def test_a_new_directory_is_made_and_claimed_again(tmp_path: Path) -> None:
     output = claim(tmp_path / "a" / "out")
     assert output.current() is None and output.numbers() == ()
     assert finished(claim(tmp_path / "a" / "out")) == 1
-    assert sorted(os.listdir(output.root)) == [".envspec", "cuda", "current", "envspec.json", "sglang_env.sh", "venv"]
+    assert sorted(os.listdir(output.root)) == [
+        ".envspec",
+        "cuda",
+        "current",
+        "envspec.json",
+        "sglang_env.sh",
+        "venv",
+    ]
 
 
 def test_a_file_is_no_output(tmp_path: Path) -> None:
@@ -57,7 +64,9 @@ def test_an_empty_directory_may_be_used(tmp_path: Path) -> None:
     assert finished(claim(tmp_path / "out")) == 1
 
 
-@pytest.mark.parametrize("planted", ["out", "out/.envspec", "out/.envspec/generations", "out/.envspec/toolchains"])
+@pytest.mark.parametrize(
+    "planted", ["out", "out/.envspec", "out/.envspec/generations", "out/.envspec/toolchains"]
+)
 def test_planted_links_lead_nowhere(tmp_path: Path, planted: str) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

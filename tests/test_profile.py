@@ -221,8 +221,7 @@ TOML_VALUES = st.recursive(
     max_leaves=6,
 )
 KEYS = st.sampled_from(
-    "gpu python cuda packages override index resolve install jobs environment extends arch minimum-driver versions prefer "
-    "toolkit components version extras exclude-newer machines winners memory-per-job name url".split()
+    ["gpu", "python", "cuda", "packages", "override", "index", "resolve", "install", "jobs", "environment", "extends", "arch", "minimum-driver", "versions", "prefer", "toolkit", "components", "version", "extras", "exclude-newer", "machines", "winners", "memory-per-job", "name", "url"]
 ) | st.text(max_size=10)
 
 

@@ -133,11 +133,15 @@ def with_hashes(graph: Graph) -> Graph:
         try:
             return msgspec.structs.replace(file, sha256=file_sha256(path), size=path.stat().st_size)
         except OSError as error:
-            raise WorldError("wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)) from None
+            raise WorldError(
+                "wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
+            ) from None
 
     packages = [
         msgspec.structs.replace(
-            p, wheels=tuple(map(completed, p.wheels)), sdist=completed(p.sdist) if p.sdist is not None else None
+            p,
+            wheels=tuple(map(completed, p.wheels)),
+            sdist=completed(p.sdist) if p.sdist is not None else None,
         )
         for p in graph.packages
     ]

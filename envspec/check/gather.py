@@ -1,0 +1,391 @@
+"""Getting the facts: from the lock at once, from wheel metadata and from the wheels' insides by ranged reads.
+
+Everything read from the network is kept by the wheel's hash: a wheel never changes, so the second check of a lock reads
+nothing. What is kept is written by envspec alone and read back through types; a damaged file is read anew.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
+from packaging.utils import canonicalize_name
+
+from envspec.abi.torch_names import torch_names
+from envspec.cache import cache_dir, keep_bytes, read_bytes
+from envspec.check.facts import (
+    Ask,
+    Gpu,
+    IndexNotices,
+    Library,
+    Missing,
+    Origin,
+    Selected,
+    Selection,
+    Target,
+    ToolkitReleases,
+    WheelLook,
+    WheelLooks,
+    WheelMember,
+)
+from envspec.elf import Elf, ElfError, read_prefix
+from envspec.errors import EnvspecError
+from envspec.lock import Lock
+from envspec.lock.graph import Graph, ResolvedFile, local_path, parse_uv_lock, with_hashes
+from envspec.lock.resolve import index_tables
+from envspec.lock.targets import target_environment
+from envspec.profile import Profile
+from envspec.toolkit.components import component_of
+from envspec.uv import Uv
+from envspec.wheel_metadata import WheelMetadata, fetch_metadata
+
+_LOOK_VERSION = "look-2"
+_WORKERS = 24
+_SAMPLE = 6
+_LIBRARY_PREFIX_LIMIT = 8 << 20
+
+
+def target_tags(target: Target) -> list[Tag]:
+    """The tags that an installer accepts on the target, best first. glibc is this host's: wheels run where they are built for."""
+    version = tuple(int(n) for n in target.minor.split("."))
+    platforms = list(platform_tags())
+    if platforms and not platforms[0].endswith(target.machine):
+        # Checked for another machine than this one: assume a current glibc.
+        platforms = [f"manylinux_2_{n}_{target.machine}" for n in range(39, 16, -1)]
+        platforms += [f"manylinux2014_{target.machine}", f"linux_{target.machine}"]
+    return [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
+
+
+def gather(
+    profile: Profile, lock: Lock, target: Target, uv: Uv, python: Path, on_progress: Callable[[str], None] = lambda t: None
+) -> dict[type, Any]:
+    """All facts that can be had; what the network does not give is `Missing` with the reason."""
+    facts: dict[type, Any] = {
+        Origin: Origin(profile, lock),
+        Gpu: Gpu(profile.gpu.arch, profile.gpu.minimum_driver),
+    }
+    selected = select(lock, target)
+    facts[Selection] = Selection(target=target, chosen=selected, asks=_asks_of_lock(lock, selected))
+    facts[ToolkitReleases] = toolkit_releases(selected)
+    try:
+        on_progress("asking the index where the locked files lie")
+        graph, notices = locate(profile, lock, uv, python)
+        files = _files(graph, selected)
+        on_progress(f"reading the metadata of {len(files)} wheels")
+        metadata = fetch_metadata(files.values(), offline=uv.offline)
+    except EnvspecError as error:
+        missing = Missing(f"{error.what} ({error.code})")
+        return facts | {WheelLooks: missing, IndexNotices: missing}
+    by_name = {name: metadata[file.sha256] for name, file in files.items() if file.sha256 in metadata}
+    facts[IndexNotices] = notices
+    facts[Selection] = _with_asks(facts[Selection], profile, lock, by_name)
+    on_progress(f"looking into {len(files)} wheels")
+    facts[WheelLooks] = _looks(files, by_name, uv.offline)
+    return facts
+
+
+def select(lock: Lock, target: Target) -> dict[str, Selected]:
+    """What the target needs of a lock, with the file for its tags."""
+    environment = target_environment(target.python, target.machine)
+    tags = target_tags(target)
+    return {
+        p.name: Selected(package=p, file=p.file_for(tags)) for p in lock.packages if p.needed_in(environment)
+    }
+
+
+def _asks_of_lock(lock: Lock, selected: Mapping[str, Selected]) -> dict[str, tuple[Ask, ...]]:
+    return {
+        name: tuple(Ask("" if by == "profile" else by, "?") for by in one.package.via) for name, one in selected.items()
+    }
+
+
+def toolkit_releases(selected: Mapping[str, Selected]) -> ToolkitReleases:
+    """The toolkit's parts in a set."""
+    found = {component_of(name): one for name, one in selected.items() if component_of(name)}
+    return ToolkitReleases(
+        {str(c): one.version for c, one in found.items()}, {str(c): one.package.name for c, one in found.items()}
+    )
+
+
+class _Located(msgspec.Struct):
+    graph: Graph
+    yanked: dict[str, str]
+
+
+def locate(profile: Profile, lock: Lock, uv: Uv, python: Path) -> tuple[Graph, IndexNotices]:
+    """Where the index has the locked files, and who asks for what: uv resolves the pins themselves.
+
+    The pins are asked for and override what anybody asks for, so that the answer is the lock and nothing else, also for
+    a lock whose versions contradict each other; finding that is what the rules are for.
+    """
+    kept = cache_dir() / "graph" / f"{lock.digest.removeprefix('sha256:')}.json"
+    try:
+        located = msgspec.json.decode(read_bytes(kept), type=_Located)
+        return located.graph, IndexNotices(located.yanked)
+    except (OSError, msgspec.DecodeError):
+        pass
+    notes: list[str] = []
+    shown, uv.on_line = uv.on_line, notes.append
+    try:
+        with tempfile.TemporaryDirectory(prefix="envspec-check-") as work:
+            project = Path(work) / "pins"
+            project.mkdir()
+            (project / "pyproject.toml").write_text(_pins_project(profile, lock), encoding="utf-8")
+            uv.lock(project, python, None)
+            graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    finally:
+        uv.on_line = shown
+    yanked = _yanked(notes)
+    keep_bytes(kept, msgspec.json.encode(_Located(graph, yanked)))
+    return graph, IndexNotices(yanked)
+
+
+def _pins_project(profile: Profile, lock: Lock) -> str:
+    pins = [f"{p.pin} ; {p.marker}" if p.marker else p.pin for p in lock.packages]
+    markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in lock.machines]
+    lines = [
+        "[project]",
+        'name = "profile"',
+        'version = "0"',
+        f"requires-python = {json.dumps(lock.python)}",
+        f"dependencies = {json.dumps(pins)}",
+        "[tool.uv]",
+        "package = false",
+        f"no-build = {'false' if profile.allow_sdists else 'true'}",
+        f"environments = {json.dumps(markers)}",
+        f"override-dependencies = {json.dumps(pins)}",
+        *index_tables(profile),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _yanked(notes: Iterable[str]) -> dict[str, str]:
+    """uv warns: `warning: `x==1` is yanked (reason: "...")`."""
+    found = {}
+    for note in notes:
+        if note.startswith("warning: `") and "is yanked" in note:
+            pin, _, rest = note.removeprefix("warning: `").partition("`")
+            found[pin] = rest.partition("is yanked")[2].strip(" ()")
+    return found
+
+
+def _files(graph: Graph, selected: Mapping[str, Selected]) -> dict[str, ResolvedFile]:
+    """The remote file of each selected package, found by its hash: the same bytes, whatever the index says of them."""
+    by_hash = {f.sha256: f for p in graph.packages for f in p.wheels}
+    return {
+        name: by_hash[one.file.sha256]
+        for name, one in selected.items()
+        if one.file is not None and one.file.sha256 in by_hash
+    }
+
+
+def _with_asks(
+    selection: Selection, profile: Profile, lock: Lock, metadata: Mapping[str, WheelMetadata]
+) -> Selection:
+    """The selection with who asks for what at which versions, from the wheels' own metadata."""
+    environment = target_environment(selection.target.python, selection.target.machine)
+    asks: dict[str, list[Ask]] = {name: [] for name in selection.chosen}
+    for name, one in selection.chosen.items():
+        if "profile" in one.package.via:
+            request = next((p for p in profile.packages if p.name == name), None)
+            part = "part of cuda.toolkit" if request is None else ""
+            asks[name].append(Ask("", request.specifier if request else part))
+    extras = _active_extras(profile, metadata, environment)
+    for name, one in metadata.items():
+        for requirement in one.requirements():
+            to = canonicalize_name(requirement.name)
+            if to in asks:
+                extra = _reason_extra(requirement, environment, extras.get(name, set()))
+                if extra is not None:
+                    asks[to].append(Ask(name, str(requirement.specifier), extra))
+    chosen = {
+        name: msgspec.structs.replace(one, requires_python=metadata[name].requires_python) if name in metadata else one
+        for name, one in selection.chosen.items()
+    }
+    return Selection(target=selection.target, chosen=chosen, asks={n: tuple(dict.fromkeys(a)) for n, a in asks.items()})
+
+
+def _active_extras(
+    profile: Profile, metadata: Mapping[str, WheelMetadata], environment: Mapping[str, str]
+) -> dict[str, set[str]]:
+    """Which extras of which package somebody asked for; grows until nothing more is added."""
+    extras: dict[str, set[str]] = {p.name: set(p.extras) for p in profile.packages}
+    queue = [(name, extra) for name in metadata for extra in ("", *extras.get(name, ()))]
+    for name, extra in queue:
+        for requirement in metadata[name].requirements() if name in metadata else ():
+            if not requirement.extras or not _holds(requirement.marker, environment, extra):
+                continue
+            to = canonicalize_name(requirement.name)
+            for wanted in sorted(canonicalize_name(e) for e in requirement.extras):
+                if wanted not in extras.setdefault(to, set()):
+                    extras[to].add(wanted)
+                    queue.append((to, wanted))
+    return extras
+
+
+def _reason_extra(requirement: Requirement, environment: Mapping[str, str], extras: set[str]) -> str | None:
+    """The extra by which a requirement is in force, empty for an unconditional one, None if it is not in force."""
+    for extra in ("", *sorted(extras)):
+        if _holds(requirement.marker, environment, extra):
+            return extra
+    return None
+
+
+def _holds(marker: Marker | None, environment: Mapping[str, str], extra: str) -> bool:
+    return marker is None or marker.evaluate({**environment, "extra": extra})
+
+
+def _looks(
+    files: Mapping[str, ResolvedFile], metadata: Mapping[str, WheelMetadata], offline: bool
+) -> WheelLooks | Missing:
+    """Look into every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name."""
+    torchy = _torch_packages(metadata)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        work = [(name, file, name in torchy) for name, file in sorted(files.items())]
+        try:
+            looks = list(pool.map(partial(_look, offline=offline), work))
+        except EnvspecError as error:
+            pool.shutdown(cancel_futures=True)
+            return Missing(f"{error.what} ({error.code})")
+    return WheelLooks({name: look for (name, _, _), look in zip(work, looks, strict=True)})
+
+
+def _torch_packages(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
+    """Packages that say they need torch. Others may be built against it all the same and are sampled."""
+    return frozenset(
+        name
+        for name, one in metadata.items()
+        if any(canonicalize_name(r.name) == "torch" for r in one.requirements())
+    )
+
+
+class _Wheel(Protocol):
+    def members(self) -> list[tuple[str, int, int, int]]: ...
+
+    def elf(self, name: str) -> Elf: ...
+
+
+class _LocalWheel:
+    """A wheel on disk, read the same way as a remote one."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path)
+
+    def members(self) -> list[tuple[str, int, int, int]]:
+        return [(i.filename, i.file_size, i.compress_size, i.CRC) for i in self._zip.infolist()]
+
+    def elf(self, name: str) -> Elf:
+        with self._zip.open(name) as member:
+            return read_prefix(member.read(_LIBRARY_PREFIX_LIMIT), self._zip.getinfo(name).file_size)
+
+
+class _RemoteWheel:
+    def __init__(self, url: str) -> None:
+        from envspec.wheel_remote import RemoteWheel, shared_session
+
+        self._wheel = RemoteWheel(url, shared_session())
+
+    def members(self) -> list[tuple[str, int, int, int]]:
+        return [(m.name, m.size, m.compressed_size, m.crc) for m in self._wheel.members]
+
+    def elf(self, name: str) -> Elf:
+        return self._wheel.elf(name, _LIBRARY_PREFIX_LIMIT)
+
+
+def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
+    name, file, thorough = work
+    kept = cache_dir() / _LOOK_VERSION / f"{file.sha256}{'-full' if thorough else ''}.msgpack"
+    try:
+        return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)
+    except (OSError, msgspec.DecodeError):
+        pass
+    local = local_path(file.url)
+    if local is None and offline:
+        raise EnvspecError("offline", f"{file.filename} was not looked into before, and the network was not to be used")
+    look = look_into(_LocalWheel(local) if local is not None else _RemoteWheel(file.url), name, thorough)
+    keep_bytes(kept, msgspec.msgpack.encode(look))
+    return look
+
+
+def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
+    """Read a wheel's list of files and the symbol tables of its libraries.
+
+    All libraries where `thorough`; else the largest few, and the rest only if one of those asks for torch: torch
+    extensions that do not declare torch exist (sglang-kernel up to 0.4.6), packages with 300 libraries do too.
+    """
+    members = wheel.members()
+    listed = tuple(WheelMember(p, crc, size) for n, size, _, crc in members if (p := installed_path(n)) is not None)
+    libraries = sorted((m for m in members if is_library(m[0])), key=lambda m: -m[1])
+    first = libraries if thorough or package.startswith("nvidia-") else libraries[:_SAMPLE]
+    if package.startswith("nvidia-"):
+        first = [m for m in libraries if _may_jitlink(m[0])]
+        libraries = first
+    exported: set[bytes] = set()
+    read = [_library(wheel, m[0], exported) for m in first]
+    if len(first) < len(libraries) and any(one.torch_imports for one in read):
+        read += [_library(wheel, m[0], exported) for m in libraries[len(first) :]]
+    own = {name.decode("latin-1") for name in exported}
+    return WheelLook(
+        members=listed,
+        libraries=tuple(
+            msgspec.structs.replace(one, torch_imports=tuple(n for n in one.torch_imports if n not in own))
+            for one in read
+            if one.torch_imports or one.jitlink_imports or one.jitlink_exports or one.problem
+        ),
+        unread=len(libraries) - len(read),
+    )
+
+
+def is_library(path: str) -> bool:
+    """Whether a wheel's member is a shared library, by its name."""
+    name = path.rsplit("/", 1)[-1]
+    return name.endswith(".so") or ".so." in name
+
+
+def _may_jitlink(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith(("libnvJitLink", "libcusparse.", "libcusolver.", "libcublas", "libcufft."))
+
+
+def _library(wheel: _Wheel, path: str, exported: set[bytes]) -> Library:
+    try:
+        symbols = wheel.elf(path).symbols
+        imports, exports = symbols.imports, symbols.exports
+    except ElfError as error:
+        return Library(path=path, problem=f"{error.code}: {error}")
+    own = torch_names(exports)
+    exported |= own
+    return Library(
+        path=path,
+        torch_imports=tuple(sorted(n.decode("latin-1") for n in torch_names(imports))),
+        jitlink_imports=_jitlink(imports),
+        jitlink_exports=_jitlink(exports),
+    )
+
+
+def _jitlink(names: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(sorted(n.decode("latin-1") for n in names if n.startswith((b"__nvJitLink", b"nvJitLink"))))
+
+
+def installed_path(member: str) -> str | None:
+    """Where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
+    if member.endswith("/"):
+        return None
+    top, _, rest = member.partition("/")
+    if top.endswith(".data"):
+        scheme, _, inner = rest.partition("/")
+        return inner if scheme in ("purelib", "platlib") else None
+    return member
+
+
+__all__ = ["gather", "locate", "look_into", "select", "target_tags", "toolkit_releases"]

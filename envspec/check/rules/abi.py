@@ -1,0 +1,93 @@
+"""torch's C++ ABI, symbol by symbol: what version numbers do not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.abi import torch_exports
+from envspec.check.engine import rule
+from envspec.check.facts import Selection, WheelLooks
+from envspec.check.rules.build import error, unknown
+from envspec.elf import demangle
+from envspec.findings import Finding
+
+_SHOWN = 6
+
+
+@rule("torch-abi", needs=(Selection, WheelLooks))
+def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
+    """Every compiled extension finds in the set's torch all symbols that it imports from torch."""
+    torch = selection.version("torch")
+    if torch is None:
+        return
+    table = torch_exports.load()
+    release = table.nearest(str(torch), selection.target.machine)
+    if release is None:
+        yield unknown(
+            "torch-abi",
+            "torch",
+            f"envspec has no export table for torch {torch} on {selection.target.machine}",
+            evidence=(f"it has {', '.join(table.releases(selection.target.machine))}",),
+            chain=selection.why("torch"),
+            fix="upgrade envspec; envspec audit decides it on the installed files",
+        )
+        return
+    for package, look in sorted(looks.by_package.items()):
+        if package == "torch":
+            continue
+        broken = {}
+        for library in look.libraries:
+            if library.problem:
+                yield unknown("torch-abi", package, f"{library.path} could not be read: {library.problem}")
+                continue
+            names = [n.encode("latin-1") for n in library.torch_imports]
+            missing = table.missing(names, release, selection.target.machine)
+            if missing:
+                broken[library.path] = (names, missing)
+        if broken:
+            yield _finding(package, broken, selection, table, str(torch))
+
+
+def _finding(
+    package: str,
+    broken: dict[str, tuple[list[bytes], tuple[bytes, ...]]],
+    selection: Selection,
+    table: torch_exports.TorchExports,
+    torch: str,
+) -> Finding:
+    machine = selection.target.machine
+    evidence = []
+    for path, (names, missing) in sorted(broken.items()):
+        fits = table.fitting_releases(names, machine)
+        evidence.append(f"{path} needs torch {_releases(fits)}")
+        for name in missing[:_SHOWN]:
+            evidence.append(f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})")
+        if len(missing) > _SHOWN:
+            evidence.append(f"  and {len(missing) - _SHOWN} more")
+    count = sum(len(m) for _, m in broken.values())
+    return error(
+        "torch-abi",
+        package,
+        f"{package} {selection.version(package)} cannot be loaded with torch {torch}: "
+        f"{count} symbol{'s are' if count > 1 else ' is'} missing",
+        evidence=evidence,
+        chain=(*selection.why(package), *selection.why("torch")),
+        fix=f"pin a version that fits: envspec match {package} --torch {torch}",
+    )
+
+
+def _releases(releases: tuple[str, ...]) -> str:
+    if not releases:
+        return "none that envspec knows"
+    if len(releases) > 4:
+        return f"{releases[0]} to {releases[-1]}" if _contiguous(releases) else ", ".join(releases)
+    return ", ".join(releases)
+
+
+def _contiguous(releases: tuple[str, ...]) -> bool:
+    known = torch_exports.load().releases("x86_64")
+    try:
+        first, last = known.index(releases[0]), known.index(releases[-1])
+    except ValueError:
+        return False
+    return last - first + 1 == len(releases)

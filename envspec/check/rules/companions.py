@@ -1,0 +1,51 @@
+"""Packages that only work at versions that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from envspec.check.engine import rule
+from envspec.check.facts import Origin, Selection, admits
+from envspec.check.rules.build import error
+from envspec.check.tables import companion_groups
+from envspec.findings import Finding
+
+
+@rule("companions", needs=(Selection,))
+def companions_are_of_one_version(selection: Selection) -> Iterator[Finding]:
+    """Packages that are released together are at the same version."""
+    for group in companion_groups():
+        present = {name: v for name in group.members if (v := selection.version(name)) is not None}
+        if len(present) < 2:
+            continue
+        leader = next(name for name in group.members if name in present)
+        for name, version in present.items():
+            if group.key(name, version) != group.key(leader, present[leader]):
+                yield error(
+                    "companions",
+                    name,
+                    f"{name} {version} does not go with {leader} {present[leader]}: {group.why}",
+                    chain=(*selection.why(name), *selection.why(leader)),
+                    fix=f"pin {name} to the version that goes with {leader}, or remove its pin",
+                )
+
+
+@rule("requirement-broken", needs=(Selection, Origin))
+def requirements_hold(selection: Selection, origin: Origin) -> Iterator[Finding]:
+    """What a package asks of another is met, unless the lock records why not."""
+    overridden = {o.name for o in origin.lock.overrides}
+    for name, asks in sorted(selection.asks.items()):
+        version = selection.version(name)
+        if version is None or name in overridden:
+            continue
+        for ask in asks:
+            if ask.by and ask.specifier != "?" and not admits(ask.specifier, Version(str(version))):
+                yield error(
+                    "requirement-broken",
+                    name,
+                    f"{ask.by} {selection.version(ask.by)} asks for {name}{ask.specifier}, the set has {version}",
+                    chain=(*selection.why(name), *selection.why(ask.by)),
+                    fix="lock again: envspec lock PROFILE",
+                )

@@ -1,0 +1,62 @@
+"""The driver: can it run what this toolkit makes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from envspec.check.engine import rule
+from envspec.check.facts import Gpu, Origin, ToolkitReleases
+from envspec.check.rules.build import error, unknown, warning
+from envspec.check.tables import cuda_of_driver, driver_of_cuda
+from envspec.findings import Finding
+
+_ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST", "TVM_FFI_CUDA_ARCH_LIST")
+
+
+@rule("driver-minimum", needs=(ToolkitReleases, Gpu))
+def minimum_driver_runs_the_toolkit(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
+    """The profile's minimum driver runs programs of the toolkit's CUDA major."""
+    nvcc = toolkit.release("nvcc")
+    if nvcc is None:
+        return
+    needed = driver_of_cuda(f"{nvcc[0]}.0")
+    if needed is None:
+        yield unknown("driver-minimum", "gpu.minimum-driver", f"it is not known which driver CUDA {nvcc[0]} needs")
+    elif not gpu.minimum_driver:
+        yield warning(
+            "driver-minimum",
+            "gpu.minimum-driver",
+            f"the profile names no minimum driver; CUDA {nvcc[0]} needs {needed} or newer",
+            fix=f'minimum-driver = "{needed}"',
+        )
+    elif Version(gpu.minimum_driver) < Version(needed):
+        yield error(
+            "driver-minimum",
+            "gpu.minimum-driver",
+            f"the profile admits driver {gpu.minimum_driver}, CUDA {nvcc[0]} needs {needed} or newer",
+            fix=f'minimum-driver = "{needed}", or a toolkit of an older major',
+        )
+
+
+@rule("driver-ptx", needs=(ToolkitReleases, Gpu, Origin))
+def no_ptx_for_an_older_driver(toolkit: ToolkitReleases, gpu: Gpu, origin: Origin) -> Iterator[Finding]:
+    """Nothing compiles to PTX where the minimum driver is older than the toolkit."""
+    nvcc = toolkit.release("nvcc")
+    if nvcc is None or not gpu.minimum_driver:
+        return
+    driver = cuda_of_driver(gpu.minimum_driver)
+    asked = {n: v for n, v in origin.profile.environment if n in _ARCH_LISTS and "+ptx" in v.lower()}
+    if driver is None or not asked:
+        return
+    release = Version(driver)
+    if (release.major, release.minor) < nvcc:
+        name, value = next(iter(asked.items()))
+        yield error(
+            "driver-ptx",
+            f"environment.{name}",
+            f"{name}={value!r} ships PTX of CUDA {nvcc[0]}.{nvcc[1]}, which driver {gpu.minimum_driver} "
+            f"(CUDA {driver}) cannot compile",
+            fix=f"remove +PTX, or raise gpu.minimum-driver to {driver_of_cuda(f'{nvcc[0]}.{nvcc[1]}')}",
+        )

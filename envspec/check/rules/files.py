@@ -1,0 +1,46 @@
+"""One owner for every path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.check.engine import rule
+from envspec.check.facts import Origin, Selection, WheelLooks
+from envspec.check.rules.build import error, note
+from envspec.findings import Finding
+
+
+@rule("file-conflict", needs=(WheelLooks, Origin, Selection))
+def contested_paths_have_a_winner(
+    looks: WheelLooks, origin: Origin, selection: Selection
+) -> Iterator[Finding]:
+    """No two packages own one path with different content, unless the profile says which one wins."""
+    owners: dict[str, list[tuple[str, int, int]]] = {}
+    for package, look in sorted(looks.by_package.items()):
+        for member in look.members:
+            owners.setdefault(member.path, []).append((package, member.crc, member.size))
+    contested: dict[tuple[str, ...], list[str]] = {}
+    for path, who in owners.items():
+        if len(who) > 1 and len({(crc, size) for _, crc, size in who}) > 1:
+            contested.setdefault(tuple(sorted(p for p, _, _ in who)), []).append(path)
+    winners = origin.profile.winners
+    for packages, paths in sorted(contested.items()):
+        declared = [p for p in packages if p in winners]
+        if declared:
+            best = max(declared, key=winners.index)
+            yield note(
+                "file-conflict",
+                best,
+                f"{len(paths)} paths of {' and '.join(packages)} differ; the profile lets {best} win",
+                evidence=sorted(paths)[:2],
+            )
+            continue
+        yield error(
+            "file-conflict",
+            packages[-1],
+            f"{' and '.join(packages)} own {len(paths)} path{'s' if len(paths) > 1 else ''} with different content, "
+            "and none is declared to win",
+            evidence=sorted(paths)[:4],
+            chain=[line for p in packages for line in selection.why(p)],
+            fix=f'declare it in the profile: install.winners = ["{packages[-1]}"]',
+        )

@@ -1,0 +1,66 @@
+"""Python, glibc and the index: is there a file at all, and is it one that may be used?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.check.engine import rule
+from envspec.check.facts import IndexNotices, Origin, Selection, admits
+from envspec.check.rules.build import error, warning
+from envspec.findings import Finding
+
+
+@rule("wheel-missing", needs=(Selection, Origin))
+def every_package_has_a_file_for_the_target(selection: Selection, origin: Origin) -> Iterator[Finding]:
+    """Every package has a wheel for this Python, machine and glibc."""
+    for name, one in sorted(selection.chosen.items()):
+        if one.file is None:
+            yield error(
+                "wheel-missing",
+                name,
+                f"{one} has no wheel for CPython {selection.target.minor} on {selection.target.machine} with this glibc",
+                evidence=[f.filename for f in one.package.files][:6],
+                chain=selection.why(name),
+                fix="use another Python (--python), or pin a version that has one",
+            )
+        elif not one.file.is_wheel and name not in origin.profile.allow_sdists:
+            yield error(
+                "sdist",
+                name,
+                f"{one} would be built from source: {one.file.filename}",
+                chain=selection.why(name),
+                fix=f'pin a version with a wheel, or allow it: resolve.allow-sdists = ["{name}"]',
+            )
+
+
+@rule("requires-python", needs=(Selection,))
+def every_package_admits_the_python(selection: Selection) -> Iterator[Finding]:
+    """Every package admits the Python of the environment."""
+    from packaging.version import Version
+
+    python = selection.target.python if selection.target.python.count(".") == 2 else f"{selection.target.python}.99"
+    for name, one in sorted(selection.chosen.items()):
+        if one.requires_python and not admits(one.requires_python, Version(python)):
+            yield error(
+                "requires-python",
+                name,
+                f"{one} requires Python {one.requires_python}, this is {selection.target.python}",
+                chain=selection.why(name),
+                fix="narrow python.versions in the profile and lock again",
+            )
+
+
+@rule("yanked", needs=(Selection, IndexNotices))
+def no_release_was_withdrawn(selection: Selection, notices: IndexNotices) -> Iterator[Finding]:
+    """No locked release has been withdrawn (yanked) by its authors."""
+    for name, one in sorted(selection.chosen.items()):
+        reason = notices.yanked.get(one.package.pin)
+        if reason is not None:
+            yield warning(
+                "yanked",
+                name,
+                f"{one} was yanked from the index",
+                evidence=(reason,) if reason else (),
+                chain=selection.why(name),
+                fix=f"envspec lock PROFILE --upgrade-package {name}",
+            )

@@ -1,0 +1,72 @@
+"""Where the set comes from: is the lock this profile's, are claims true, and will it be the same tomorrow?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.check.engine import rule
+from envspec.check.facts import Origin, Selection, admits
+from envspec.check.rules.build import error, warning
+from envspec.check.rules.toolkit import torch_cuda
+from envspec.check.tables import known_breakages
+from envspec.findings import Finding
+
+
+@rule("lock-outdated", needs=(Origin,))
+def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
+    """The lock was made from this profile."""
+    if origin.lock.profile_digest != origin.profile.lock_digest:
+        yield error(
+            "lock-outdated",
+            origin.profile.lock_path.name,
+            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}",
+            fix=f"lock again: envspec lock {origin.profile.path}",
+        )
+
+
+@rule("local-label-claim", needs=(Origin, Selection))
+def label_claims_are_true(origin: Origin, selection: Selection) -> Iterator[Finding]:
+    """A label such as +cu130 is true of what is locked."""
+    for request in origin.profile.packages:
+        if not request.local or request.name != "torch" or "torch" not in selection.chosen:
+            continue
+        version = selection.chosen["torch"].version
+        built_for = torch_cuda(selection)
+        actual = version.local or (f"cu{built_for[0]}{built_for[1]}" if built_for else None)
+        if actual is not None and actual != request.local:
+            yield error(
+                "local-label-claim",
+                "torch",
+                f"the profile claims torch {version.public}+{request.local}, the locked build is {actual}",
+                chain=selection.why("torch"),
+                fix=f'write torch = "{version.public}+{actual}"',
+            )
+
+
+@rule("floating", needs=(Origin, Selection))
+def the_set_does_not_float(origin: Origin, selection: Selection) -> Iterator[Finding]:
+    """The profile says until when releases count, so that locking again gives the same set."""
+    if not origin.profile.exclude_newer:
+        yield warning(
+            "floating",
+            "resolve.exclude-newer",
+            "the profile names no date: a new lock takes whatever is newest, of packages that were never tested together",
+            fix="exclude-newer = the day after the release of your main package",
+        )
+
+
+@rule("known-broken", needs=(Selection,))
+def no_known_broken_pair(selection: Selection) -> Iterator[Finding]:
+    """No two packages of the set are known to break each other."""
+    for row in known_breakages():
+        first, second = selection.version(row.package), selection.version(row.beside)
+        if first is None or second is None:
+            continue
+        if admits(row.versions, first) and admits(row.beside_versions, second):
+            yield error(
+                "known-broken",
+                row.package,
+                f"{row.package} {first} breaks beside {row.beside} {second}: {row.why}",
+                chain=(*selection.why(row.package), *selection.why(row.beside)),
+                fix=row.fix,
+            )

@@ -1,0 +1,40 @@
+"""Which package brings which part of the CUDA toolkit: the table `data/toolkit_components.toml`."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import msgspec
+
+from envspec.data import load_table
+
+_SUFFIX = re.compile(r"-cu\d\d$")
+
+
+class Component(msgspec.Struct, frozen=True, rename="kebab"):
+    """One part. `jit`: just-in-time compilers cannot do without it."""
+
+    component: str
+    package: str
+    jit: bool
+    why: str
+    source: str
+    as_of: str
+
+
+@cache
+def components() -> tuple[Component, ...]:
+    """All rows."""
+    return load_table("toolkit_components", Component)
+
+
+def component_of(package: str) -> str | None:
+    """The component that a package brings: `nvcc` for nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12; None for others."""
+    plain = _SUFFIX.sub("", package)
+    return next((row.component for row in components() if row.package == plain), None)
+
+
+def package_of(component: str) -> str:
+    """`nvidia-cuda-nvcc` for `nvcc`."""
+    return next(row.package for row in components() if row.component == component)
