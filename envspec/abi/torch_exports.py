@@ -1,8 +1,8 @@
 """What each torch release exports, and so which release a compiled extension fits.
 
-The data is in envspec/data/torch_exports (see torch_table.py). It covers the wheels of the public index, where
-the aarch64 builds up to 2.10 have no CUDA. Builds of other indexes (other CUDA versions of one release) are taken
-to export the same.
+The data is in envspec/data/torch_exports (see torch_table.py). It covers the wheels of the public index,
+where the aarch64 builds up to 2.10 have no CUDA. Builds of other indexes (other CUDA versions of one release)
+are taken to export the same.
 """
 
 from __future__ import annotations
