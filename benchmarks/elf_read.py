@@ -3,8 +3,8 @@
     python benchmarks/elf_read.py SITE_PACKAGES
 
 Prints the best of several runs from the page cache: the exports of torch's libraries, then what all shared
-libraries need, want and offer, and how many times longer pyelftools takes. pyelftools is timed once, and for all
-libraries only on a sample. The last line says whether both read the same names.
+libraries need, want and offer, and how many times longer pyelftools takes. pyelftools is timed once, and for
+all libraries only on a sample. The last line says whether both read the same names.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from envspec.elf import Elf, ElfError, read
 
@@ -48,10 +50,10 @@ def main() -> int:
 
     print(f"all: {len(everything)} libraries, {sum(path.stat().st_size for path in everything) / 1e9:.2f} GB")
     for what, ask in ASKED.items():
-        taken = best(lambda ask=ask: [ask(path) for path in everything])
+        taken = best(partial(each, ask, everything))
         print(f"  envspec     {taken * 1e3:9.1f} ms   {what}")
     sample = everything[:: max(1, len(everything) // SAMPLE)]
-    part = best(lambda: [names_of(path) for path in sample])
+    part = best(partial(each, names_of, sample))
     began = time.perf_counter()
     for path in sample:
         exports_by_pyelftools(path)
@@ -60,6 +62,12 @@ def main() -> int:
     same = all(read(path).symbols.exports == names for path, names in theirs.items())
     print(f"same exports of torch: {'yes' if same else 'NO'}")
     return 0 if same else 1
+
+
+def each(ask: Callable[[Path], object], paths: list[Path]) -> None:
+    """Ask for the same of each file, keeping nothing."""
+    for path in paths:
+        ask(path)
 
 
 def best(run: Callable[[], object]) -> float:
@@ -110,7 +118,7 @@ def exports_by_pyelftools(path: Path) -> frozenset[bytes]:
             section = ELFFile(stream).get_section_by_name(".dynsym")
         except Exception:  # noqa: BLE001 - linker scripts and damaged files are not the point here
             return frozenset()
-        if section is None:
+        if not isinstance(section, SymbolTableSection):
             return frozenset()
         return frozenset(
             symbol.name.encode("latin-1")

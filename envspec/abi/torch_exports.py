@@ -70,7 +70,10 @@ class TorchExports:
         return tuple(sorted(name for name, mask in self._own(names) if not mask & has))
 
     def releases_exporting(self, name: bytes, machine: str) -> tuple[str, ...]:
-        """The known releases that export `name` on `machine`, oldest first."""
+        """The known releases that export `name` on `machine`, oldest first.
+
+        For builds without CUDA the same release's CUDA builds count too, as in `missing`.
+        """
         mask = self._mask(name)
         return tuple(r for r in self.releases(machine) if mask & self._offering(r, machine))
 
