@@ -34,7 +34,7 @@ _MAX_WHOLE = 16 << 20
 _MAX_TEXT = 32 << 20
 # Kernel wheels hold their symbol tables in the first 30 to 200 KB of the compressed member.
 _FIRST_READ = 48 << 10
-_MAX_ELF_READ = 8 << 20
+_MAX_ELF_READ = 4 << 20
 _MAX_ELF_BYTES = 64 << 20
 _STREAM_READ = 16 << 20
 _TIMEOUT = (10.0, 60.0)
@@ -124,8 +124,9 @@ class RemoteWheel:
     def elf(self, name: str, at_most: int = _MAX_ELF_READ) -> Elf:
         """The library `name`, from as little of its beginning as holds its symbols.
 
-        Reads `at_most` bytes of the compressed member. Raises KeyError; ElfIncomplete if the symbols are not
-        in them; ElfError if it is no ELF file or a broken one.
+        Reads `at_most` bytes of the compressed member; a smaller member is read whole if need be. Raises
+        KeyError; ElfIncomplete if the symbols are not in them (`patchelf` moves them to the end of the file);
+        ElfError if it is no ELF file or a broken one.
         """
         info = self._infos[name]
         step = _FIRST_READ

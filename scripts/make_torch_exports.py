@@ -23,9 +23,9 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # Python 3.10
+else:
     import tomli as tomllib
 
 from packaging.version import Version

@@ -1,8 +1,8 @@
 """What each torch release exports, and so which release a compiled extension fits.
 
-The data is in envspec/data/torch_exports (see torch_table.py). It covers the wheels of the public index, where
-the aarch64 builds up to 2.10 have no CUDA. Builds of other indexes (other CUDA versions of one release) are taken
-to export the same.
+The data is in envspec/data/torch_exports (see torch_table.py). It covers the wheels of the public index,
+where the aarch64 builds up to 2.10 have no CUDA. Builds of other indexes (other CUDA versions of one release)
+are taken to export the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class TorchExports:
         return tuple(sorted(name for name, mask in self._own(names) if not mask & has))
 
     def releases_exporting(self, name: bytes, machine: str) -> tuple[str, ...]:
-        """The known releases that export `name` on `machine`, oldest first."""
+        """The known releases that export `name` on `machine`, oldest first.
+
+        For builds without CUDA the same release's CUDA builds count too, as in `missing`.
+        """
         mask = self._mask(name)
         return tuple(r for r in self.releases(machine) if mask & self._offering(r, machine))
 

@@ -1,8 +1,8 @@
 """Which symbol names are torch's own.
 
-The rule is by namespace, not by the table of exports: torch's libraries also export what they were linked with
-(std:: templates, fbgemm, protobuf, BLAS), which an extension may get from elsewhere. Of such a name nobody can
-say that it is "missing from torch".
+The rule is by namespace, not by the table of exports: torch's libraries also export what they were linked
+with (std:: templates, fbgemm, protobuf, BLAS), which an extension may get from elsewhere. Of such a name
+nobody can say that it is "missing from torch".
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _TORCH = re.compile(
     | _Z \d+ THP                                               # functions of torch's Python binding,
     | THP (?! _Py )                                            # (not dynamo's copies of CPython internals,
                                                                # which differ between Python minors)
-    | aoti_torch_ | torch_ (?! memory_saver )                  # and the C shims
+    | aoti_torch_ | torch_                  # and the C shims
     """,
     re.VERBOSE,
 )
 
 # torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h declare the stable C ABI;
 # torch/csrc/stable and torch/headeronly are header-only C++ over it. An extension that keeps to them imports
-# these C functions and nothing mangled. They may be added in a release, and are not taken away or changed.
-_STABLE = re.compile(rb"(?:aoti_torch_|torch_)[a-z0-9_]+\Z")
+# these C functions and nothing mangled. A release may add functions; it does not change those that are there.
+_STABLE = re.compile(rb"(?:aoti_torch_|torch_)[A-Za-z0-9_]+\Z")
 
 
 def torch_names(names: Iterable[bytes]) -> frozenset[bytes]:

@@ -1,4 +1,4 @@
-"""The file form of the table of torch's exports: scripts/make_torch_exports.py writes, torch_exports.py reads.
+"""The file form of the table of torch's exports; scripts/make_torch_exports.py writes it.
 
 `releases.json` lists the builds (one wheel each): what they were read from and when. `exports.bin` says
 which build exports which name. Names are kept as 64-bit BLAKE2b hashes: the one who asks has the name, and
@@ -7,8 +7,8 @@ share a hash; that a name which torch does not export meets one of 140,000 hashe
 of 1e-14.
 
 exports.bin: the magic; number of names, size of the packed hashes, size of the packed mask numbers (3 x u32,
-little-endian); then three zlib streams: the hashes ascending, as eight planes of bytes (lowest first); for each hash
-the number of its mask, as two planes; the masks as u64, bit i for the i-th build of releases.json.
+little-endian); then three zlib streams: the hashes ascending, as eight planes of bytes (lowest first); for
+each hash the number of its mask, as two planes; the masks as u64, bit i for the i-th build of releases.json.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ import msgspec
 
 MAGIC = b"envspec torch exports 1\n"
 _COUNTS = struct.Struct("<III")
-_MAX_NAMES = 4_000_000
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True):
     """One torch wheel that was read.
 
     `cuda` is the CUDA version of torch/version.py ("" for a build without CUDA); `cxx11_abi` tells the ABI of
-    std::string; `libraries` gives the number of exported names of each of torch's own libraries; `as_of` is the day
-    of reading.
+    std::string; `libraries` gives the number of exported names of each of torch's own libraries; `as_of` is
+    the day of reading.
     """
 
     release: str
@@ -85,17 +84,15 @@ def decode(data: bytes) -> Table:
     """The table in exports.bin. Raises ValueError if it is not one."""
     if not data.startswith(MAGIC):
         raise ValueError("not a table of torch exports of this version")
-    count, hashes_size, numbers_size = _COUNTS.unpack_from(data, len(MAGIC))
-    if count > _MAX_NAMES:
-        raise ValueError("a table of torch exports that is too large")
     at = len(MAGIC) + _COUNTS.size
     try:
+        count, hashes_size, numbers_size = _COUNTS.unpack_from(data, len(MAGIC))
         hashes = _from_planes("Q", zlib.decompress(data[at : at + hashes_size]), count)
         at += hashes_size
         numbers = _from_planes("H", zlib.decompress(data[at : at + numbers_size]), count)
         masks: array[int] = array("Q")
         masks.frombytes(zlib.decompress(data[at + numbers_size :]))
-    except zlib.error as error:
+    except (zlib.error, struct.error) as error:
         raise ValueError(f"a damaged table of torch exports: {error}") from error
     return Table(hashes, numbers, _little(masks))
 

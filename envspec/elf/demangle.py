@@ -17,7 +17,12 @@ _MAX_REFERENCES = 24
 _MAX_RESULT = 65536
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
 _STRUCTOR = re.compile(r"::\{(?:(?:base|complete|allocating|deleting) )?(ctor|dtor)\}")
-_LITERAL = re.compile(r"\((bool|int)\)(n?)(\d+)")
+# The qualifiers of a method: const, volatile, restrict; & and &&.
+_METHOD = re.compile(r"_ZN([rVK]*)([RO]?)(?=[\dS])")
+_SUFFIX = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul"}
+_LITERAL = re.compile(r"\((bool|int|unsigned int|long|unsigned long)\)(n?)(\d+)")
+# Vector functions (_ZGVdN4v_cos) look like the guards of C++ statics and are not.
+_VECTOR = re.compile(r"_ZGV[a-z]")
 
 
 @lru_cache(maxsize=4096)
@@ -29,32 +34,38 @@ def demangle(name: str | bytes) -> str:
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
     if not text.startswith("_Z") or len(text) > _MAX_LENGTH:
         return text
-    if len(_REFERENCE.findall(text)) > _MAX_REFERENCES:
+    if _VECTOR.match(text) or len(_REFERENCE.findall(text)) > _MAX_REFERENCES:
         return text
+    # The library puts a method's qualifiers in the wrong place and loses its template arguments over them.
+    # They count for no substitution, so they can be taken out before and put behind after.
+    method = _METHOD.match(text)
+    plain = "_ZN" + text[method.end() :] if method else text
     # Imported here: most runs demangle nothing.
     import itanium_demangler
 
     try:
-        parsed = str(itanium_demangler.parse(text) or "")
+        parsed = str(itanium_demangler.parse(plain) or "")
     except Exception:  # noqa: BLE001 - the library raises whatever a strange name leads it into
         return text
     # A node without a written form shows as its repr, an unresolved reference in braces.
     if not parsed or len(parsed) > _MAX_RESULT or "Node " in parsed or "{T" in parsed or "{S" in parsed:
         return text
-    return _in_cxx_words(parsed, const_method=text.startswith("_ZNK"))
+    return _in_cxx_words(parsed) + (_qualifiers(*method.groups()) if method else "")
 
 
-def _in_cxx_words(parsed: str, *, const_method: bool) -> str:
-    """Write constructors, const methods and plain literals as C++ does."""
+def _qualifiers(cv: str, reference: str) -> str:
+    words = [word for letter, word in (("K", "const"), ("V", "volatile"), ("r", "restrict")) if letter in cv]
+    words += [{"R": "&", "O": "&&"}[reference]] if reference else []
+    return "".join(f" {word}" for word in words)
+
+
+def _in_cxx_words(parsed: str) -> str:
+    """Write constructors and plain literals as C++ does."""
     found = _STRUCTOR.search(parsed)
     if found:
         tilde = "~" if found[1] == "dtor" else ""
         scope = parsed[: found.start()]
         parsed = f"{scope}::{tilde}{_last_class(scope)}{parsed[found.end() :]}"
-    if const_method:
-        at = _outside_brackets(parsed, " const(")
-        if at >= 0:
-            parsed = parsed[:at] + parsed[at + len(" const") :] + " const"
     return _LITERAL.sub(_literal, parsed).replace("volatile const", "const volatile")
 
 
@@ -62,7 +73,7 @@ def _literal(match: re.Match[str]) -> str:
     kind, minus, digits = match.groups()
     if kind == "bool":
         return "false" if digits == "0" else "true"
-    return ("-" if minus else "") + digits
+    return ("-" if minus else "") + digits + _SUFFIX[kind]
 
 
 def _last_class(scope: str) -> str:
@@ -79,13 +90,3 @@ def _last_class(scope: str) -> str:
     while start and (scope[start - 1].isalnum() or scope[start - 1] == "_"):
         start -= 1
     return scope[start:end]
-
-
-def _outside_brackets(text: str, wanted: str) -> int:
-    """Where `wanted` first stands outside of template arguments; -1 if nowhere."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(letter, 0)
-        if depth <= 0 and text.startswith(wanted, at):
-            return at
-    return -1

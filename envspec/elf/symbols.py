@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -82,20 +83,40 @@ class SymbolTable:
         return self._names([n for n, m in zip(names, marks, strict=True) if m <= 0xFFFF and m & 0xF0 == 0x20])
 
     @cached_property
+    def exports_by_version(self) -> Mapping[str, frozenset[bytes]]:
+        """`exports`, grouped by version ("" for those without)."""
+        offered = self.offered or {}
+        groups: dict[str, frozenset[bytes]] = {}
+        for number, names in self._grouped(lambda mark: mark > 0xFFFF and mark & 0xF0 != 0).items():
+            version = offered.get(number, "")
+            groups[version] = groups.get(version, frozenset()) | names
+        return groups
+
+    @cached_property
+    def imports_by_version(self) -> Mapping[tuple[str, str], frozenset[bytes]]:
+        """`imports`, grouped by (version, file that should define it); ("", "") for those without."""
+        wanted = self.wanted or {}
+        groups: dict[tuple[str, str], frozenset[bytes]] = {}
+        for number, names in self._grouped(lambda mark: mark <= 0xFFFF and mark & 0xF0 == 0x10).items():
+            version = wanted.get(number, ("", ""))
+            groups[version] = groups.get(version, frozenset()) | names
+        return groups
+
+    @cached_property
     def defined(self) -> tuple[Defined, ...]:
         """The symbols behind `exports`, with version and binding, in the order of the table."""
         names, marks = self._columns
         chosen = [mark > 0xFFFF and mark & 0xF0 != 0 for mark in marks]
         offered = self.offered or {}
-        return tuple(
-            Defined(name, offered.get(index & 0x7FFF, ""), index < 0x8000, mark >> 4 & 0xF)
-            for name, mark, index in zip(
-                self._name_list(compress(names, chosen)),
-                compress(marks, chosen),
-                compress(self._versions, chosen),
-                strict=True,
-            )
+        indices = list(compress(self._versions, chosen))
+        rows = zip(
+            self._name_list(list(compress(names, chosen))),
+            [offered.get(index & 0x7FFF, "") for index in indices],
+            [index < 0x8000 for index in indices],
+            [mark >> 4 & 0xF for mark in compress(marks, chosen)],
+            strict=True,
         )
+        return tuple(map(Defined._make, rows))
 
     @cached_property
     def undefined(self) -> tuple[Undefined, ...]:
@@ -103,16 +124,24 @@ class SymbolTable:
         names, marks = self._columns
         chosen = [mark <= 0xFFFF and mark & 0xF0 != 0 for mark in marks]
         wanted = self.wanted or {}
-        plain = ("", "")
-        return tuple(
-            Undefined(name, *wanted.get(index & 0x7FFF, plain), mark & 0xF0 == 0x20)
-            for name, mark, index in zip(
-                self._name_list(compress(names, chosen)),
-                compress(marks, chosen),
-                compress(self._versions, chosen),
-                strict=True,
-            )
+        versions = [wanted.get(index & 0x7FFF, ("", "")) for index in compress(self._versions, chosen)]
+        rows = zip(
+            self._name_list(list(compress(names, chosen))),
+            [version for version, _ in versions],
+            [file for _, file in versions],
+            [mark & 0xF0 == 0x20 for mark in compress(marks, chosen)],
+            strict=True,
         )
+        return tuple(map(Undefined._make, rows))
+
+    def _grouped(self, wanted: Callable[[int], bool]) -> dict[int, frozenset[bytes]]:
+        """The names of the symbols whose mark is `wanted`, by version index (without the hidden bit)."""
+        names, marks = self._columns
+        chosen = list(map(wanted, marks))
+        offsets: defaultdict[int, list[int]] = defaultdict(list)
+        for index, name in zip(compress(self._versions, chosen), compress(names, chosen), strict=True):
+            offsets[index & 0x7FFF].append(name)
+        return {index: self._names(places) for index, places in offsets.items()}
 
     @cached_property
     def _columns(self) -> tuple[array[int], array[int]]:
@@ -140,12 +169,11 @@ class SymbolTable:
                 raise ElfError("elf-too-large", "a symbol name of more than 32 KiB")
         return strings
 
-    def _names(self, offsets: Iterable[int]) -> frozenset[bytes]:
+    def _names(self, offsets: list[int]) -> frozenset[bytes]:
         return frozenset(self._name_list(offsets))
 
-    def _name_list(self, offsets: Iterable[int]) -> list[bytes]:
-        """The strings at `offsets`."""
-        places = offsets if isinstance(offsets, list) else list(offsets)
+    def _name_list(self, places: list[int]) -> list[bytes]:
+        """The strings at these offsets of .dynstr."""
         if not places:
             return []
         strings = self._checked_strings

@@ -21,6 +21,7 @@ def read_all(elf: Elf) -> None:
     """Ask for everything that is decoded lazily."""
     symbols = elf.symbols
     _ = (symbols.exports, symbols.imports, symbols.weak_imports, symbols.defined, symbols.undefined)
+    _ = (symbols.exports_by_version, symbols.imports_by_version)
     if not elf.partial:
         _ = (elf.soname, elf.needed, elf.rpath, elf.runpath, elf.version_needs, elf.version_definitions)
 

@@ -150,6 +150,18 @@ def test_versions_that_a_library_defines(compile_library: Build) -> None:
     ]
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_views_of_the_symbols_agree(shape: str, compile_library: Build) -> None:
+    symbols = read(compile_library(*SHAPES[shape])).symbols
+    assert symbols.exports == {row.name for row in symbols.defined}
+    assert symbols.imports == {row.name for row in symbols.undefined if not row.weak}
+    assert symbols.weak_imports == {row.name for row in symbols.undefined if row.weak}
+    offered = {(version, name) for version, names in symbols.exports_by_version.items() for name in names}
+    assert offered == {(row.version, row.name) for row in symbols.defined}
+    wanted = {(*key, name) for key, names in symbols.imports_by_version.items() for name in names}
+    assert wanted == {(row.version, row.file, row.name) for row in symbols.undefined if not row.weak}
+
+
 def test_a_file_that_exports_nothing_is_counted_by_its_relocations(compile_library: Build) -> None:
     source = 'extern int wanted(void); __attribute__((visibility("hidden"))) int (*p)(void) = wanted;'
     path = compile_library(source, "-nostdlib", "-Wl,--hash-style=gnu")
