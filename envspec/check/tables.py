@@ -1,0 +1,115 @@
+"""The tables that rules look things up in. The knowledge is in `data/*.toml`; here is only how to ask."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from envspec.data import load_table
+
+
+class CompilerRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """The newest major of a host compiler that one nvcc accepts."""
+
+    family: str
+    cuda: str
+    newest: int
+    source: str
+    as_of: str
+
+
+class TritonRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """The newest ptxas inside a triton wheel."""
+
+    triton: str
+    ptxas: str
+    source: str
+    as_of: str
+
+
+class DriverRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """The first Linux driver of a CUDA release."""
+
+    cuda: str
+    driver: str
+    source: str
+    as_of: str
+
+
+class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
+    """Packages whose versions go together. `same` says what must be equal: `version`, `public`, or `table`."""
+
+    members: tuple[str, ...]
+    same: str
+    why: str
+    source: str
+    as_of: str
+    table: tuple[tuple[str, ...], ...] = ()
+
+    def key(self, name: str, version: Version) -> str:
+        """What has to be equal for all members of the group."""
+        if self.same == "table":
+            # A row holds one minor for each member, in the members' order; the first one names the row.
+            minor = f"{version.major}.{version.minor}"
+            column = self.members.index(name)
+            return next((row[0] for row in self.table if row[column] == minor), f"{name} {minor}")
+        return version.public if self.same == "public" else str(version)
+
+
+class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """Two packages that are known to break each other."""
+
+    package: str
+    versions: str
+    beside: str
+    beside_versions: str
+    why: str
+    fix: str
+    source: str
+    as_of: str
+
+
+@cache
+def companion_groups() -> tuple[CompanionGroup, ...]:
+    """All groups."""
+    return load_table("companions", CompanionGroup)
+
+
+@cache
+def known_breakages() -> tuple[BreakageRow, ...]:
+    """All pairs."""
+    return load_table("known_breakages", BreakageRow)
+
+
+@cache
+def _drivers() -> tuple[DriverRow, ...]:
+    return load_table("drivers", DriverRow)
+
+
+def compiler_limit(family: str, cuda: tuple[int, int]) -> int | None:
+    """The newest major of gcc or clang that nvcc of a CUDA release accepts; None if it is not known."""
+    rows = {row.cuda: row.newest for row in load_table("host_compilers", CompilerRow) if row.family == family}
+    return rows.get(f"{cuda[0]}.{cuda[1]}")
+
+
+def ptxas_of_triton(triton: str) -> str | None:
+    """The CUDA release of the newest ptxas in a triton wheel; None if it is not known."""
+    rows = {row.triton: row.ptxas for row in load_table("triton_ptxas", TritonRow)}
+    return rows.get(triton)
+
+
+def driver_of_cuda(cuda: str) -> str | None:
+    """The first Linux driver of a CUDA release (`13.0`); None if it is not known."""
+    return next((row.driver for row in _drivers() if row.cuda == cuda), None)
+
+
+def cuda_of_driver(driver: str) -> str | None:
+    """The CUDA release that a driver brings; None for one older than all that are known, or no version at all."""
+    try:
+        wanted = Version(driver)
+    except InvalidVersion:
+        return None
+    fitting = [row.cuda for row in _drivers() if Version(row.driver) <= wanted]
+    return max(fitting, key=Version, default=None)
