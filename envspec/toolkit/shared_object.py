@@ -159,7 +159,7 @@ class _StringTable:
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
-    """The System V hash table: heads of chains of symbol indices, and each symbol's successor in its chain."""
+    """The System V hash table: heads of chains of symbol indices, then each symbol's successor."""
     bucket_count = len(names) // 2 + 1
     buckets = [0] * bucket_count
     chain = [0] * (len(names) + 1)
