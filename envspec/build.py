@@ -134,8 +134,15 @@ class _Build:
             machine=self.python.machine,
             envspec=__version__,
             layout=LAYOUT_VERSION,
-            script_digest=hashlib.sha256(activate.template_source()).hexdigest(),
+            script_digest=self.script_digest(),
         )
+
+    def script_digest(self) -> str:
+        """What this envspec would write into the script, apart from the toolchain, which the lock decides."""
+        values = activate.ScriptValues(
+            toolchain="0" * 16, arch=self.profile.gpu.arch.dotted, memory_per_job=1, site_packages="lib"
+        )
+        return hashlib.sha256(activate.render(values).encode()).hexdigest()
 
     def is_intact(self, generation: Generation, inputs: BuildInputs) -> bool:
         """Whether the current generation was made from the same inputs and its main parts are still there."""
@@ -168,7 +175,7 @@ class _Build:
             name = toolchain_name(tree)
             at = self.output.toolchains_dir / name
             if not at.is_dir():
-                symbols = driver_symbols("\n".join(driver_headers(tree, venv.site_packages)))
+                symbols = driver_symbols(*driver_headers(tree, venv.site_packages))
                 stub = stub_library(symbols, machine_of(self.python))
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
@@ -181,12 +188,12 @@ class _Build:
     def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> activate.ScriptValues:
         with self.progress.stage("script") as stage:
             values = activate.ScriptValues(
-                name=self.profile.name,
-                arch=self.profile.gpu.arch,
                 toolchain=toolchain_name(tree),
+                arch=self.profile.gpu.arch.dotted,
                 site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
                 memory_per_job=self.profile.memory_per_job,
-                extra=self.profile.environment,
+                variables=self.profile.environment,
+                prompt=self.profile.name,
             )
             generation.script.write_text(activate.render(values), encoding="utf-8")
             stage.result = generation.script.name

@@ -1,24 +1,15 @@
-"""Templates and shipped profiles, wherever envspec is installed.
-
-In a wheel they lie inside the package; in a checkout beside it.
-"""
+"""Profiles by path or by the name of a shipped one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
-
-
-def directory(name: str) -> Path:
-    """The directory of shipped `templates` or `profiles`."""
-    inside = _PACKAGE / name
-    return inside if inside.is_dir() else _PACKAGE.parent / name
+from envspec.shipped import shipped
 
 
 def shipped_profiles() -> tuple[Path, ...]:
     """The profiles that come with envspec, by name."""
-    return tuple(sorted(directory("profiles").glob("*.toml")))
+    return tuple(sorted(shipped("profiles").glob("*.toml")))
 
 
 def find_profile(text: str) -> Path:
@@ -26,7 +17,7 @@ def find_profile(text: str) -> Path:
     path = Path(text)
     if path.exists() or path.suffix == ".toml" or len(path.parts) != 1:
         return path
-    for shipped in shipped_profiles():
-        if shipped.stem == text:
-            return shipped
+    for candidate in shipped_profiles():
+        if candidate.stem == text:
+            return candidate
     return path

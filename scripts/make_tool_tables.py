@@ -35,10 +35,20 @@ def main() -> None:
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
     python = parser.parse_args().python
     today = datetime.date.today().isoformat()
-    rows = [row for name, version in HOST_CONFIG for row in limits(wheel(name, version, python), version, today)]
-    write("host_compilers", rows, "The newest host compiler majors that each nvcc accepts, from its crt/host_config.h.")
+    rows = [
+        row for name, version in HOST_CONFIG for row in limits(wheel(name, version, python), version, today)
+    ]
+    write(
+        "host_compilers",
+        rows,
+        "The newest host compiler majors that each nvcc accepts, from its crt/host_config.h.",
+    )
     rows = [ptxas(wheel("triton", version, python), version, today) for version in TRITON]
-    write("triton_ptxas", rows, "The newest ptxas inside each triton wheel (ptxas-blackwell where there is one).")
+    write(
+        "triton_ptxas",
+        rows,
+        "The newest ptxas inside each triton wheel (ptxas-blackwell where there is one).",
+    )
 
 
 def wheel(name: str, version: str, python: Path) -> ResolvedFile:

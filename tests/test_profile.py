@@ -12,7 +12,8 @@ from envspec.archs import Arch
 from envspec.errors import EnvspecError, Exit, UsageError
 from envspec.profile import Profile, read_profile
 from envspec.render import render_error
-from envspec.resources import directory, find_profile, shipped_profiles
+from envspec.resources import find_profile, shipped_profiles
+from envspec.shipped import shipped
 
 MINIMAL = """\
 [gpu]
@@ -56,7 +57,7 @@ def test_shipped_profiles_are_valid(path: Path) -> None:
 
 
 def test_first_profile_is_what_the_project_promises() -> None:
-    profile = read_profile(directory("profiles") / "rtx-pro-6000.toml")
+    profile = read_profile(shipped("profiles") / "rtx-pro-6000.toml")
     assert profile.gpu.arch.dotted == "12.0a"
     assert profile.gpu.minimum_driver == "580.65.06"
     assert {p.name: p.specifier for p in profile.packages} == {
@@ -70,7 +71,7 @@ def test_first_profile_is_what_the_project_promises() -> None:
 
 
 def test_shipped_profiles_are_found_by_name() -> None:
-    assert find_profile("rtx-pro-6000") == directory("profiles") / "rtx-pro-6000.toml"
+    assert find_profile("rtx-pro-6000") == shipped("profiles") / "rtx-pro-6000.toml"
     assert find_profile("nothing-like-it") == Path("nothing-like-it")
 
 
@@ -221,7 +222,33 @@ TOML_VALUES = st.recursive(
     max_leaves=6,
 )
 KEYS = st.sampled_from(
-    ["gpu", "python", "cuda", "packages", "override", "index", "resolve", "install", "jobs", "environment", "extends", "arch", "minimum-driver", "versions", "prefer", "toolkit", "components", "version", "extras", "exclude-newer", "machines", "winners", "memory-per-job", "name", "url"]
+    [
+        "gpu",
+        "python",
+        "cuda",
+        "packages",
+        "override",
+        "index",
+        "resolve",
+        "install",
+        "jobs",
+        "environment",
+        "extends",
+        "arch",
+        "minimum-driver",
+        "versions",
+        "prefer",
+        "toolkit",
+        "components",
+        "version",
+        "extras",
+        "exclude-newer",
+        "machines",
+        "winners",
+        "memory-per-job",
+        "name",
+        "url",
+    ]
 ) | st.text(max_size=10)
 
 

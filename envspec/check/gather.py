@@ -67,7 +67,12 @@ def target_tags(target: Target) -> list[Tag]:
 
 
 def gather(
-    profile: Profile, lock: Lock, target: Target, uv: Uv, python: Path, on_progress: Callable[[str], None] = lambda t: None
+    profile: Profile,
+    lock: Lock,
+    target: Target,
+    uv: Uv,
+    python: Path,
+    on_progress: Callable[[str], None] = lambda t: None,
 ) -> dict[type, Any]:
     """All facts that can be had; what the network does not give is `Missing` with the reason."""
     facts: dict[type, Any] = {
@@ -105,7 +110,8 @@ def select(lock: Lock, target: Target) -> dict[str, Selected]:
 
 def _asks_of_lock(lock: Lock, selected: Mapping[str, Selected]) -> dict[str, tuple[Ask, ...]]:
     return {
-        name: tuple(Ask("" if by == "profile" else by, "?") for by in one.package.via) for name, one in selected.items()
+        name: tuple(Ask("" if by == "profile" else by, "?") for by in one.package.via)
+        for name, one in selected.items()
     }
 
 
@@ -113,7 +119,8 @@ def toolkit_releases(selected: Mapping[str, Selected]) -> ToolkitReleases:
     """The toolkit's parts in a set."""
     found = {component_of(name): one for name, one in selected.items() if component_of(name)}
     return ToolkitReleases(
-        {str(c): one.version for c, one in found.items()}, {str(c): one.package.name for c, one in found.items()}
+        {str(c): one.version for c, one in found.items()},
+        {str(c): one.package.name for c, one in found.items()},
     )
 
 
@@ -209,10 +216,14 @@ def _with_asks(
                 if extra is not None:
                     asks[to].append(Ask(name, str(requirement.specifier), extra))
     chosen = {
-        name: msgspec.structs.replace(one, requires_python=metadata[name].requires_python) if name in metadata else one
+        name: msgspec.structs.replace(one, requires_python=metadata[name].requires_python)
+        if name in metadata
+        else one
         for name, one in selection.chosen.items()
     }
-    return Selection(target=selection.target, chosen=chosen, asks={n: tuple(dict.fromkeys(a)) for n, a in asks.items()})
+    return Selection(
+        target=selection.target, chosen=chosen, asks={n: tuple(dict.fromkeys(a)) for n, a in asks.items()}
+    )
 
 
 def _active_extras(
@@ -311,7 +322,9 @@ def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
         pass
     local = local_path(file.url)
     if local is None and offline:
-        raise EnvspecError("offline", f"{file.filename} was not looked into before, and the network was not to be used")
+        raise EnvspecError(
+            "offline", f"{file.filename} was not looked into before, and the network was not to be used"
+        )
     look = look_into(_LocalWheel(local) if local is not None else _RemoteWheel(file.url), name, thorough)
     keep_bytes(kept, msgspec.msgpack.encode(look))
     return look
@@ -324,7 +337,9 @@ def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
     extensions that do not declare torch exist (sglang-kernel up to 0.4.6), packages with 300 libraries do too.
     """
     members = wheel.members()
-    listed = tuple(WheelMember(p, crc, size) for n, size, _, crc in members if (p := installed_path(n)) is not None)
+    listed = tuple(
+        WheelMember(p, crc, size) for n, size, _, crc in members if (p := installed_path(n)) is not None
+    )
     libraries = sorted((m for m in members if is_library(m[0])), key=lambda m: -m[1])
     first = libraries if thorough or package.startswith("nvidia-") else libraries[:_SAMPLE]
     if package.startswith("nvidia-"):

@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 # CPython minors that uv and the wheels of this field know; the range is cut to these.
 _PYTHON_MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
-_TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}")
+_TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
 _COMPONENTS = (
     "nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl", "cupti", "nvjitlink", "nvtx", "cublas", "cufft", "cufile",
     "curand", "cusolver", "cusparse", "npp", "nvjpeg", "nvfatbin", "nvptxcompiler", "cuobjdump", "nvdisasm",

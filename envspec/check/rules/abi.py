@@ -61,7 +61,9 @@ def _finding(
         fits = table.fitting_releases(names, machine)
         evidence.append(f"{path} needs torch {_releases(fits)}")
         for name in missing[:_SHOWN]:
-            evidence.append(f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})")
+            evidence.append(
+                f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})"
+            )
         if len(missing) > _SHOWN:
             evidence.append(f"  and {len(missing) - _SHOWN} more")
     count = sum(len(m) for _, m in broken.values())

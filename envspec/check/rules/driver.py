@@ -23,7 +23,9 @@ def minimum_driver_runs_the_toolkit(toolkit: ToolkitReleases, gpu: Gpu) -> Itera
         return
     needed = driver_of_cuda(f"{nvcc[0]}.0")
     if needed is None:
-        yield unknown("driver-minimum", "gpu.minimum-driver", f"it is not known which driver CUDA {nvcc[0]} needs")
+        yield unknown(
+            "driver-minimum", "gpu.minimum-driver", f"it is not known which driver CUDA {nvcc[0]} needs"
+        )
     elif not gpu.minimum_driver:
         yield warning(
             "driver-minimum",

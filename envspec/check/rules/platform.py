@@ -38,7 +38,11 @@ def every_package_admits_the_python(selection: Selection) -> Iterator[Finding]:
     """Every package admits the Python of the environment."""
     from packaging.version import Version
 
-    python = selection.target.python if selection.target.python.count(".") == 2 else f"{selection.target.python}.99"
+    python = (
+        selection.target.python
+        if selection.target.python.count(".") == 2
+        else f"{selection.target.python}.99"
+    )
     for name, one in sorted(selection.chosen.items()):
         if one.requires_python and not admits(one.requires_python, Version(python)):
             yield error(

@@ -214,8 +214,15 @@ def cuda_family(name: str) -> tuple[str, str]:
     for major in ("11", "12", "13"):
         if name.startswith("nvidia-") and name.endswith(f"-cu{major}"):
             return name.removesuffix(f"-cu{major}"), major
-    plain = name.startswith(("nvidia-cu", "nvidia-nv")) and name not in ("nvidia-cutlass-dsl", "nvidia-nvshmem")
-    return (name, "13") if plain and not name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend")) else (name, "")
+    plain = name.startswith(("nvidia-cu", "nvidia-nv")) and name not in (
+        "nvidia-cutlass-dsl",
+        "nvidia-nvshmem",
+    )
+    return (
+        (name, "13")
+        if plain and not name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend"))
+        else (name, "")
+    )
 
 
 @rule("arch-nvcc", needs=(ToolkitReleases, Gpu))
@@ -256,7 +263,7 @@ def tritons_ptxas_knows_the_gpu(selection: Selection, gpu: Gpu) -> Iterator[Find
             "triton",
             f"triton {triton} brings ptxas {ptxas}, which does not know {gpu.arch.sm} (CUDA {since} is the first)",
             chain=selection.why("triton"),
-            fix='set TRITON_PTXAS_PATH to the toolkit\'s ptxas in [environment], or pin a newer triton',
+            fix="set TRITON_PTXAS_PATH to the toolkit's ptxas in [environment], or pin a newer triton",
         )
 
 
