@@ -105,7 +105,8 @@ class _Settings(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """Every variable that is touched, sorted."""
-        touched = (*(entry.name for entry in (*self.lists, *self.plain)), *self.cleared, self.computed)
+        edited = (*(entry.name for entry in self.lists), *(entry.name for entry in self.plain))
+        touched = (*edited, *self.cleared, self.computed)
         return tuple(sorted(touched))
 
 

@@ -257,10 +257,10 @@ def toolchain_name(tree: ToolkitTree) -> str:
     return tree.digest[:16]
 
 
-def machine_of(python: ChosenPython) -> str:
+def machine_of(python: ChosenPython) -> Machine:
     """`x86_64` or `aarch64`. Raises EnvspecError `machine-unsupported`."""
-    if python.machine not in ("x86_64", "aarch64"):
-        raise EnvspecError(
-            "machine-unsupported", f"envspec knows x86_64 and aarch64, this is {python.machine}"
-        )
-    return python.machine
+    if python.machine == "x86_64":
+        return "x86_64"
+    if python.machine == "aarch64":
+        return "aarch64"
+    raise EnvspecError("machine-unsupported", f"envspec knows x86_64 and aarch64, this is {python.machine}")

@@ -29,7 +29,7 @@ def test_a_new_directory_is_made_and_claimed_again(tmp_path: Path) -> None:
     output = claim(tmp_path / "a" / "out")
     assert output.current() is None and output.numbers() == ()
     assert finished(claim(tmp_path / "a" / "out")) == 1
-    assert sorted(os.listdir(output.root)) == [
+    assert sorted(p.name for p in output.root.iterdir()) == [
         ".envspec",
         "cuda",
         "current",
@@ -56,7 +56,7 @@ def test_somebody_elses_directory_is_left_alone(tmp_path: Path) -> None:
         "  it holds thesis.tex\n"
         "  fix: name another directory: --out DIR; envspec deletes nothing that it did not make\n"
     )
-    assert os.listdir(tmp_path / "out") == ["thesis.tex"]
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.tex"]
 
 
 def test_an_empty_directory_may_be_used(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_planted_links_lead_nowhere(tmp_path: Path, planted: str) -> None:
     with pytest.raises(EnvspecError) as caught:
         claim(tmp_path / "out")
     assert caught.value.code in ("output-link", "output-foreign")
-    assert os.listdir(victim) == ["keep"]
+    assert [p.name for p in (victim).iterdir()] == ["keep"]
 
 
 def test_a_planted_generation_link_is_not_followed_when_sweeping(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_planted_generation_link_is_not_followed_when_sweeping(tmp_path: Path)
     (output.generations_dir / "7").symlink_to(victim)
     output.work.symlink_to(victim)
     output.sweep()
-    assert os.listdir(victim) == ["keep"]
+    assert [p.name for p in (victim).iterdir()] == ["keep"]
     assert not output.work.is_symlink()
 
 
@@ -126,7 +126,7 @@ def test_what_an_interrupted_build_left_is_swept_and_nothing_else(tmp_path: Path
     (output.root / "notes.txt").write_text("mine")
     output.sweep()
     assert output.numbers() == (1,)
-    assert os.listdir(output.toolchains_dir) == ["abc"]
+    assert [p.name for p in (output.toolchains_dir).iterdir()] == ["abc"]
     assert not output.work.exists()
     assert (output.root / "notes.txt").read_text() == "mine"
 

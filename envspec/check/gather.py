@@ -208,8 +208,8 @@ def _with_asks(
             part = "part of cuda.toolkit" if request is None else ""
             asks[name].append(Ask("", request.specifier if request else part))
     extras = _active_extras(profile, metadata, environment)
-    for name, one in metadata.items():
-        for requirement in one.requirements():
+    for name, wheel in metadata.items():
+        for requirement in wheel.requirements():
             to = canonicalize_name(requirement.name)
             if to in asks:
                 extra = _reason_extra(requirement, environment, extras.get(name, set()))

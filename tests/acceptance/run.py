@@ -10,7 +10,6 @@ one of them has to fail; a JIT that passes there would prove nothing here.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 import sys
