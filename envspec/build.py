@@ -23,7 +23,7 @@ from envspec.progress import Progress
 from envspec.records import winner
 from envspec.smoke import smoke
 from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
-from envspec.toolkit.stub import driver_symbols, stub_library
+from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 from envspec.uv import Uv
 
 

@@ -131,11 +131,7 @@ def first_error(text: str) -> str:
     for sign in signs:
         for line in text.splitlines():
             if sign in line:
-                return (
-                    os.path.basename(line.strip())[:110]
-                    if "/" in line and sign != "Error:"
-                    else line.strip()[:110]
-                )
+                return line.strip()[:110]
     return (text.strip().splitlines() or ["no output"])[-1][:110]
 
 

@@ -60,10 +60,10 @@ def _finding(
     for path, (names, missing) in sorted(broken.items()):
         fits = table.fitting_releases(names, machine)
         evidence.append(f"{path} needs torch {_releases(fits)}")
-        for name in missing[:_SHOWN]:
-            evidence.append(
-                f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})"
-            )
+        evidence += [
+            f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})"
+            for name in missing[:_SHOWN]
+        ]
         if len(missing) > _SHOWN:
             evidence.append(f"  and {len(missing) - _SHOWN} more")
     count = sum(len(m) for _, m in broken.values())
