@@ -1,4 +1,4 @@
-"""The story of a build: eight stages, each taking what the one before it gave."""
+"""The story of a build: its stages in order, each taking what the one before it gave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 import msgspec
 
 from envspec import __version__, activate
+from envspec.check.facts import Target
+from envspec.check.run import check_lock
 from envspec.errors import EnvspecError, StageError
+from envspec.findings import Report, Severity
 from envspec.host_compiler import find_cxx
 from envspec.install import Venv, install, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
@@ -21,6 +24,7 @@ from envspec.output import Generation, Output, claim, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.records import winner
+from envspec.render import count_findings, render_finding
 from envspec.smoke import smoke
 from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
@@ -35,6 +39,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     python: str | None = None
     lock_mode: LockMode = LockMode.UPDATE
     offline: bool = False
+    allowed: frozenset[str] = frozenset()
+    """Codes whose errors do not stop the build."""
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +70,7 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
     with output.held(lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")):
-        return _Build(profile, python, cxx, uv, output, progress, environ).run(request.lock_mode)
+        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
 
 
 class _Build:
@@ -72,6 +78,7 @@ class _Build:
 
     def __init__(
         self,
+        request: BuildRequest,
         profile: Profile,
         python: ChosenPython,
         cxx: Path,
@@ -80,6 +87,8 @@ class _Build:
         progress: Progress,
         environ: Mapping[str, str],
     ) -> None:
+        self.lock_mode = request.lock_mode
+        self.allowed = request.allowed
         self.profile = profile
         self.python = python
         self.cxx = cxx
@@ -88,12 +97,13 @@ class _Build:
         self.progress = progress
         self.environ = environ
 
-    def run(self, lock_mode: LockMode) -> BuildResult:
-        lock = self.lock(lock_mode)
+    def run(self) -> BuildResult:
+        lock = self.lock()
         inputs = self.inputs(lock)
         current = self.output.current()
         if current is not None and self.is_intact(current, inputs):
             return self.result(current, built=False)
+        checked = self.check(lock)
         self.output.sweep()
         generation = self.output.begin()
         try:
@@ -101,7 +111,7 @@ class _Build:
             tree = self.toolkit(venv, generation)
             values = self.script(venv, tree, generation)
             self.smoke(values, generation)
-            self.publish(lock, inputs, venv, tree, values, generation)
+            self.publish(lock, inputs, venv, tree, values, checked, generation)
         except BaseException:
             self.output.discard(generation)
             raise
@@ -115,10 +125,10 @@ class _Build:
             built=built,
         )
 
-    def lock(self, mode: LockMode) -> Lock:
+    def lock(self) -> Lock:
         with self.progress.stage("lock") as stage:
             self.uv.on_line = stage.detail
-            outcome = ensure_lock(self.profile, self.uv, self.python.path, mode)
+            outcome = ensure_lock(self.profile, self.uv, self.python.path, self.lock_mode)
             needed = needed_packages(outcome.lock, self.python)
             stage.result = f"{len(needed)} packages, {describe_lock(outcome)}"
         for line in lock_notes(outcome):
@@ -134,6 +144,7 @@ class _Build:
             machine=self.python.machine,
             envspec=__version__,
             layout=LAYOUT_VERSION,
+            allowed=tuple(sorted(self.allowed)),
             script_digest=self.script_digest(),
         )
 
@@ -156,6 +167,33 @@ class _Build:
             generation.path / "cuda" / "bin" / "nvcc",
         )
         return same and all(part.exists() for part in parts)
+
+    def check(self, lock: Lock) -> Report:
+        with self.progress.stage("check") as stage:
+            target = Target(self.python.version, self.python.machine)
+            found = check_lock(
+                self.profile,
+                lock,
+                target,
+                self.uv,
+                self.python.path,
+                self.environ,
+                allowed=self.allowed,
+                on_progress=stage.detail,
+            )
+            stage.result = count_findings(found)
+        for finding in found.findings:
+            if finding.severity is not Severity.NOTE:
+                self.progress.note(render_finding(finding))
+        if found.errors:
+            codes = sorted({f.code for f in found.errors})
+            raise StageError(
+                "check-failed",
+                f"the locked set cannot work: {', '.join(codes)}",
+                where=str(self.profile.path),
+                fix=f"envspec check --fix {self.profile.path}, or accept it: --allow {codes[0]}",
+            )
+        return found
 
     def install(self, lock: Lock, generation: Generation) -> Venv:
         with self.progress.stage("install") as stage:
@@ -214,6 +252,7 @@ class _Build:
         venv: Venv,
         tree: ToolkitTree,
         values: activate.ScriptValues,
+        checked: Report,
         generation: Generation,
     ) -> None:
         with self.progress.stage("publish") as stage:
@@ -230,6 +269,8 @@ class _Build:
                 uv=self.uv.version(),
                 packages=self.installed(lock),
                 winners=tuple(won),
+                findings=checked.findings,
+                allowed=tuple(sorted(self.allowed)),
             )
             self.output.publish(generation, encode(manifest))
             remove_tree(self.output.work)

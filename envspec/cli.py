@@ -16,6 +16,7 @@ from envspec import __version__
 from envspec.errors import EnvspecError, Exit
 
 if TYPE_CHECKING:
+    from envspec.findings import Report
     from envspec.lock.ensure import LockMode
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -34,6 +35,11 @@ _python = click.option(
 )
 _offline = click.option("--offline", is_flag=True, help="Use nothing but what is in the caches.")
 
+_json = click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+_allow = click.option(
+    "--allow", multiple=True, metavar="CODE", help="Turn errors of this code into notes; may be repeated."
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="envspec")
@@ -47,8 +53,17 @@ def cli() -> None:
 @_python
 @click.option("--locked", is_flag=True, help="Fail if the lock does not match the profile.")
 @click.option("--frozen", is_flag=True, help="Use the lock as it is, whatever the profile says.")
+@_allow
 @_offline
-def build(profile: str, out: Path, python: str | None, locked: bool, frozen: bool, offline: bool) -> None:
+def build(
+    profile: str,
+    out: Path,
+    python: str | None,
+    locked: bool,
+    frozen: bool,
+    allow: tuple[str, ...],
+    offline: bool,
+) -> None:
     """Build the environment of PROFILE, or say that nothing has changed."""
     from envspec.build import BuildRequest
     from envspec.build import build as run_build
@@ -61,6 +76,7 @@ def build(profile: str, out: Path, python: str | None, locked: bool, frozen: boo
         python=python,
         lock_mode=_lock_mode(locked, frozen),
         offline=offline,
+        allowed=frozenset(allow),
     )
     result = run_build(request, make_progress())
     if not result.built:
@@ -100,6 +116,35 @@ def lock(
     )
     for line in outcome:
         click.echo(line)
+
+
+@cli.command()
+@_profile
+@_python
+@_allow
+@_json
+@_offline
+def check(profile: str, python: str | None, allow: tuple[str, ...], as_json: bool, offline: bool) -> None:
+    """Decide whether the locked set of PROFILE can work, before anything large is downloaded."""
+    from envspec.commands.check import CheckRequest, run_check
+    from envspec.progress import make_progress
+    from envspec.resources import find_profile
+
+    found = run_check(
+        CheckRequest(profile=find_profile(profile), python=python, offline=offline, allowed=frozenset(allow)),
+        make_progress(),
+    )
+    _show(found, as_json)
+
+
+def _show(found: Report, as_json: bool) -> None:
+    """Print a report; errors in it are the exit code 1."""
+    from envspec.findings import to_json
+    from envspec.render import render_report
+
+    click.echo(to_json(found) if as_json else render_report(found), nl=False)
+    if found.errors:
+        raise click.exceptions.Exit(int(Exit.FINDINGS))
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -155,8 +200,8 @@ def _shell_word(path: Path) -> str:
 def main() -> NoReturn:
     """The entry point: every error the user can read becomes text and an exit code."""
     try:
-        cli.main(standalone_mode=False)
-        code = int(Exit.OK)
+        # Click gives the code of an Exit as the result when it does not stand alone.
+        code = cli.main(standalone_mode=False) or int(Exit.OK)
     except EnvspecError as error:
         from envspec.render import render_error
 

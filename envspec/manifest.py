@@ -8,6 +8,7 @@ import msgspec
 
 from envspec.activate import ScriptValues
 from envspec.errors import EnvspecError
+from envspec.findings import Finding
 
 MAX_BYTES = 256 << 20
 
@@ -23,6 +24,7 @@ class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
     envspec: str
     layout: int
     script_digest: str
+    allowed: tuple[str, ...] = ()
 
 
 class ManifestPackage(msgspec.Struct, frozen=True):
@@ -49,6 +51,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[ManifestPackage, ...]
     winners: tuple[tuple[str, str], ...]
     """(path, package) for every path that several packages own with different content."""
+    findings: tuple[Finding, ...] = ()
     allowed: tuple[str, ...] = ()
 
 

@@ -54,6 +54,11 @@ def render_report(report: Report) -> str:
 
 
 def summary(report: Report) -> str:
+    """`check: 2 errors, 1 warning`, or that nothing was found."""
+    return f"{report.command}: {count_findings(report)}"
+
+
+def count_findings(report: Report) -> str:
     """`2 errors, 1 warning`, or that nothing was found."""
     counts = []
     for severity in Severity:
@@ -61,4 +66,4 @@ def summary(report: Report) -> str:
         if number:
             plural = "" if number == 1 or severity is Severity.UNKNOWN else "s"
             counts.append(f"{number} {severity.value}{plural}")
-    return f"{report.command}: " + (", ".join(counts) if counts else "nothing found")
+    return ", ".join(counts) if counts else "nothing found"

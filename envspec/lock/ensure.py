@@ -39,8 +39,10 @@ def ensure_lock(
     python: Path,
     mode: LockMode = LockMode.UPDATE,
     upgrade: Sequence[str] | None = None,
+    *,
+    write: bool = True,
 ) -> LockOutcome:
-    """The profile's lock, brought up to date as far as `mode` allows.
+    """The profile's lock, brought up to date as far as `mode` allows; on disk too unless `write` is false.
 
     Raises UsageError `lock-missing` or `lock-outdated` where the mode forbids to write.
     """
@@ -54,7 +56,8 @@ def ensure_lock(
     if unknown:
         raise UsageError("unknown-package", f"{unknown[0]} is not in the lock", where="--upgrade-package")
     new = resolve(profile, uv, python, keep=old, upgrade=upgrade).lock
-    write_lock(profile.lock_path, new)
+    if write:
+        write_lock(profile.lock_path, new)
     if old is None:
         return LockOutcome(lock=new, action="made")
     action = "kept" if render_lock(old) == render_lock(new) else "changed"

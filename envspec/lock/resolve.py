@@ -16,7 +16,7 @@ from envspec.errors import UsageError
 from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune, with_hashes
 from envspec.lock.matched_set import MatchedSet, contradictions, matched_requirement, matched_set
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
-from envspec.lock.targets import canonical_marker, holds_somewhere, serves
+from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
 from envspec.profile import Profile
 from envspec.uv import Uv
 from envspec.wheel_metadata import WheelMetadata, fetch_metadata
@@ -220,14 +220,7 @@ def _lock(profile: Profile, graph: Graph, exported: str, overrides: list[Overrid
         files = [f for f in package.wheels if serves(f.filename, profile.python.minors, profile.machines)]
         if package.name in profile.allow_sdists and package.sdist is not None:
             files.append(package.sdist)
-        if not files:
-            raise UsageError(
-                "no-wheel",
-                f"{package.name} {package.version} has no wheel for any Python and machine of the profile",
-                where=str(profile.path),
-                why="asked for by " + ", ".join(_via(graph, package.name)),
-                fix=f'pin another version, or allow its sdist: resolve.allow-sdists = ["{package.name}"]',
-            )
+        _require_coverage(profile, package, marker, files, graph)
         packages.append(
             LockedPackage(
                 name=package.name,
@@ -249,6 +242,30 @@ def _lock(profile: Profile, graph: Graph, exported: str, overrides: list[Overrid
         overrides=tuple(sorted(overrides, key=lambda o: o.name)),
         packages=tuple(sorted(packages, key=lambda p: (p.name, p.version))),
     )
+
+
+def _require_coverage(
+    profile: Profile, package: ResolvedPackage, marker: str, files: Sequence[ResolvedFile], graph: Graph
+) -> None:
+    """The lock promises every Python minor and machine of the profile; a package without a file for one breaks it."""
+    if package.sdist is not None and package.name in profile.allow_sdists:
+        return
+    lacking = [
+        f"CPython {minor} on {machine}"
+        for minor in profile.python.minors
+        for machine in profile.machines
+        if needed_on(marker, minor, machine)
+        and not any(serves(f.filename, (minor,), (machine,)) for f in files)
+    ]
+    if lacking:
+        raise UsageError(
+            "no-wheel",
+            f"{package.name} {package.version} has no wheel for {', '.join(lacking)}",
+            where=f"{profile.path}: python.versions, resolve.machines",
+            why="asked for by " + ", ".join(_via(graph, package.name)),
+            fix="leave that Python or machine out of the profile, pin another version, or allow its sdist: "
+            f'resolve.allow-sdists = ["{package.name}"]',
+        )
 
 
 def _via(graph: Graph, name: str) -> tuple[str, ...]:

@@ -51,6 +51,11 @@ def _python(tag: Tag, minor: str) -> bool:
     return tag.abi == "abi3" and int(built_for) < number
 
 
+def needed_on(marker: str, minor: str, machine: str) -> bool:
+    """Whether a marker is true on some patch of a minor on a machine."""
+    return not marker or holds_somewhere(marker, (minor,), (machine,))
+
+
 def target_environment(python: str, machine: str) -> dict[str, str]:
     """The PEP 508 variables of CPython `python` (3.12 or 3.12.1) on glibc Linux of `machine`."""
     full = python if python.count(".") == 2 else f"{python}.0"

@@ -10,6 +10,7 @@ one of them has to fail; a JIT that passes there would prove nothing here.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import subprocess
 import sys
@@ -131,7 +132,7 @@ def first_error(text: str) -> str:
     for sign in signs:
         for line in text.splitlines():
             if sign in line:
-                return line.strip()[:110]
+                return re.sub(r"\S*/", "", line.strip())[:110]
     return (text.strip().splitlines() or ["no output"])[-1][:110]
 
 

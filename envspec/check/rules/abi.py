@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from envspec.abi import torch_exports
 from envspec.check.engine import rule
@@ -35,17 +36,49 @@ def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLoo
     for package, look in sorted(looks.by_package.items()):
         if package == "torch":
             continue
-        broken = {}
-        for library in look.libraries:
-            if library.problem:
-                yield unknown("torch-abi", package, f"{library.path} could not be read: {library.problem}")
-                continue
-            names = [n.encode("latin-1") for n in library.torch_imports]
-            missing = table.missing(names, release, selection.target.machine)
-            if missing:
-                broken[library.path] = (names, missing)
+        unread = [library for library in look.libraries if library.problem]
+        # A package that neither asks for torch nor imports from it is not a torch extension, as far as one can see.
+        torchy = asks_for_torch(selection, package) or any(
+            library.torch_imports for library in look.libraries
+        )
+        if unread and torchy:
+            yield unknown(
+                "torch-abi",
+                package,
+                f"whether {package} {selection.version(package)} fits torch {torch} cannot be told before the download",
+                evidence=[f"{library.path}: {library.problem}" for library in unread],
+                chain=selection.why(package),
+                fix="envspec audit decides it on the installed files",
+            )
+        names = {
+            lib.path: [n.encode("latin-1") for n in lib.torch_imports]
+            for lib in look.libraries
+            if not lib.problem
+        }
+        missing = {
+            path: table.missing(wanted, release, selection.target.machine) for path, wanted in names.items()
+        }
+        broken = {path: (names[path], missing[path]) for path in broken_members(missing)}
         if broken:
             yield _finding(package, broken, selection, table, str(torch))
+
+
+def asks_for_torch(selection: Selection, package: str) -> bool:
+    """Whether a package's metadata asks for torch."""
+    return any(ask.by == package for ask in selection.asks.get("torch", ()))
+
+
+def broken_members(missing: Mapping[str, Sequence[bytes]]) -> list[str]:
+    """The paths that lack symbols and matter, of all paths with what each lacks.
+
+    Variants of one library for several torch releases or GPUs (`libaddon_torch24.so`, `libaddon_torch25.so`) are there for
+    one of them to be loaded: where one lacks nothing, the others may. A variant is told by its name, in which only
+    numbers differ.
+    """
+    families: dict[str, list[str]] = {}
+    for path in missing:
+        families.setdefault(re.sub(r"\d+", "#", path), []).append(path)
+    return [path for members in families.values() if all(missing[m] for m in members) for path in members]
 
 
 def _finding(
