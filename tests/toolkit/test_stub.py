@@ -1,4 +1,4 @@
-"""The driver stub, against what will read it: linkers, the loader, readelf, pyelftools and the real cuda.h."""
+"""The driver stub against its readers: linkers, the loader, readelf, pyelftools and the real cuda.h."""
 
 from __future__ import annotations
 
