@@ -143,7 +143,7 @@ def test_a_value_runs_no_code(shell: Shell, out: Output) -> None:
     assert not list(out.root.parent.rglob("pwned"))
 
 
-# Everything that a shell can tell about itself. The variables that count or name the last command are left out.
+# Everything that a shell can tell about itself, but for the variables that count or name the last command.
 STATE = """
 set +o; umask; trap; printf '%s' "$IFS" | od -c; alias
 if [ -n "${ZSH_VERSION-}" ]; then emulate; setopt; functions; fi
@@ -340,7 +340,7 @@ def test_another_output_directory_takes_over(shell: Shell, out: Output, tmp_path
 
 
 NOT_FOUND = (
-    "envspec: this shell does not tell where the script lies, or the script was moved out of its environment.\n"
+    "envspec: this shell does not tell where the script lies, or the script was moved.\n"
     "  Source it at its own place from bash, zsh, dash or busybox sh, or use: envspec run -- COMMAND\n"
 )
 
@@ -393,6 +393,11 @@ def test_a_lost_toolchain_is_named(shell: Shell, out: Output) -> None:
 def test_a_failure_leaves_what_was_active(shell: Shell, out: Output, tmp_path: Path) -> None:
     broken = Output(tmp_path / "broken").write(1).switch(1)
     (broken.state / "toolchains" / VALUES.toolchain / "bin").rmdir()
-    script = f"{SOURCE}; . broken/{SCRIPT} 2>&3 || printf '%s\\n' \"$VIRTUAL_ENV\"; envspec_deactivate; printf '%s' \"$PATH\""
-    said = shell.says(f"exec 3>/dev/null; {script}", cwd=tmp_path)
+    script = f"""
+    {SOURCE}
+    . broken/{SCRIPT} 2>/dev/null || printf '%s\\n' "$VIRTUAL_ENV"
+    envspec_deactivate
+    printf '%s' "$PATH"
+    """
+    said = shell.says(script, cwd=tmp_path)
     assert said == f"{out.generation(1)}/venv\n/usr/local/bin:/usr/bin:/bin"

@@ -53,6 +53,7 @@ def test_users_may_set_their_own(name: str) -> None:
 
 # Harmless to set, or what users do set.
 COMMON = {
+    "HOSTNAME",
     "HOME",
     "TERM",
     "LANG",
@@ -72,7 +73,8 @@ def test_no_variable_of_a_shell_may_be_set(all_shells: tuple[Shell, ...], tmp_pa
     """Each shell is asked for its own; zsh evaluates what is assigned to some of them."""
     asked = {
         "bash": "compgen -v",
-        "zsh": "zmodload zsh/parameter; for n t in ${(kv)parameters}; do [[ $t = *special* ]] && print -r -- $n; done; :",
+        "zsh": "zmodload zsh/parameter"
+        "; for name type in ${(kv)parameters}; do [[ $type = *special* ]] && print -r -- $name; done; :",
     }
     for shell in all_shells:
         if shell.name in asked:
