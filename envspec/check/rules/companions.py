@@ -47,5 +47,5 @@ def requirements_hold(selection: Selection, origin: Origin) -> Iterator[Finding]
                     name,
                     f"{ask.by} {selection.version(ask.by)} asks for {name}{ask.specifier}, the set has {version}",
                     chain=(*selection.why(name), *selection.why(ask.by)),
-                    fix="lock again: envspec lock PROFILE",
+                    fix=f"let the pins agree: {name}{ask.specifier}, or another {ask.by}",
                 )

@@ -1,0 +1,59 @@
+"""What a check costs: bytes over the network and seconds, with empty caches and with warm ones, for one profile.
+
+    python benchmarks/check_cost.py [PROFILE]
+
+Both uv's and envspec's caches are empty at first, in a temporary directory. The bytes are what the machine's network
+interfaces received meanwhile, so nothing else should be downloading. The peer is what an installer would have to fetch to
+learn the same: the wheels.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from envspec.check.facts import Target
+from envspec.check.gather import select
+from envspec.lock import read_lock
+from envspec.shipped import shipped
+
+
+def received() -> int:
+    """Bytes received on all interfaces but loopback."""
+    rows = [line.split(":") for line in Path("/proc/net/dev").read_text().splitlines() if ":" in line]
+    return sum(int(numbers.split()[0]) for name, numbers in rows if name.strip() != "lo")
+
+
+def run(profile: Path, env: dict[str, str]) -> tuple[float, int]:
+    before, started = received(), time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "envspec", "check", str(profile)], env=env, capture_output=True, text=True
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    return time.monotonic() - started, received() - before
+
+
+def main() -> None:
+    profile = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped("profiles") / "rtx-pro-6000.toml"
+    lock = read_lock(profile.with_suffix(".lock"))
+    assert lock is not None
+    chosen = select(lock, Target("3.12", "x86_64"))
+    wheels = sum(one.file.size for one in chosen.values() if one.file is not None)
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "UV_CACHE_DIR": f"{cache}/uv", "ENVSPEC_CACHE_DIR": f"{cache}/envspec"}
+        cold = run(profile, env)
+        warm = sorted(run(profile, env) for _ in range(5))[2]
+    print(f"{len(chosen)} packages, wheels of {wheels / 1e6:.0f} MB")
+    print(
+        f"empty caches: {cold[0]:.1f} s, {cold[1] / 1e6:.1f} MB received (1/{wheels / max(cold[1], 1):.0f} of the wheels)"
+    )
+    print(f"warm caches:  {warm[0]:.2f} s, {warm[1] / 1e6:.2f} MB received")
+
+
+if __name__ == "__main__":
+    main()
