@@ -64,3 +64,9 @@ class WorldError(EnvspecError):
 
 class StageError(EnvspecError):
     """A stage of the build did its work and found that the environment does not work."""
+
+
+def error_words(error: EnvspecError) -> str:
+    """An error in one line, for places that only mention it."""
+    detail = error.why.splitlines()
+    return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")

@@ -26,8 +26,9 @@ from urllib3.util.retry import Retry
 from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
 from envspec.errors import WorldError
 
-# The central directories of wheels with 10,000 files have about 1 MB.
-_TAIL = 64 << 10
+# Half of all wheels have a central directory of less than this; of the others the rest is asked for. Those of wheels
+# with 10,000 files have about 1 MB.
+_TAIL = 12 << 10
 _MAX_DIRECTORY = 64 << 20
 # A server that ignores ranges sends the whole file; up to here that is taken.
 _MAX_WHOLE = 16 << 20

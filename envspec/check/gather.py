@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from packaging.markers import Marker
@@ -21,39 +18,29 @@ from packaging.requirements import Requirement
 from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
 from packaging.utils import canonicalize_name
 
-from envspec.abi.torch_names import torch_names
 from envspec.cache import cache_dir, keep_bytes, read_bytes
 from envspec.check.facts import (
     Ask,
     Gpu,
     IndexNotices,
-    Library,
     Missing,
     Origin,
     Selected,
     Selection,
     Target,
     ToolkitReleases,
-    WheelLook,
     WheelLooks,
-    WheelMember,
 )
-from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
-from envspec.errors import EnvspecError
+from envspec.check.looks import look_into_all
+from envspec.errors import EnvspecError, error_words
 from envspec.lock import Lock
-from envspec.lock.graph import Graph, ResolvedFile, local_path, parse_uv_lock, with_hashes
+from envspec.lock.graph import Graph, ResolvedFile, parse_uv_lock, with_hashes
 from envspec.lock.resolve import index_tables
 from envspec.lock.targets import target_environment
 from envspec.profile import Profile
 from envspec.toolkit.components import component_of
 from envspec.uv import Uv
 from envspec.wheel_metadata import WheelMetadata, fetch_metadata
-
-_LOOK_VERSION = "look-4"
-_WORKERS = 24
-_SAMPLE = 6
-# Kernel wheels have their tables in the first 0.2 MB (measured); what has none in 0.7 MB has them at the end.
-_LIBRARY_PREFIX_LIMIT = 700 << 10
 
 
 def target_tags(target: Target) -> list[Tag]:
@@ -90,13 +77,13 @@ def gather(
         on_progress(f"reading the metadata of {len(files)} wheels")
         metadata = fetch_metadata(files.values(), offline=uv.offline)
     except EnvspecError as error:
-        missing = Missing(_words(error))
+        missing = Missing(error_words(error))
         return facts | {WheelLooks: missing, IndexNotices: missing}
     by_name = {name: metadata[file.sha256] for name, file in files.items() if file.sha256 in metadata}
     facts[IndexNotices] = notices
     facts[Selection] = _with_asks(facts[Selection], profile, lock, by_name)
     on_progress(f"looking into {len(files)} wheels")
-    facts[WheelLooks] = _looks(files, by_name, uv.offline)
+    facts[WheelLooks] = look_into_all(files, by_name, uv.offline)
     return facts
 
 
@@ -137,11 +124,6 @@ def toolkit_releases(selected: Mapping[str, Selected]) -> ToolkitReleases:
         {str(c): one.version for c, one in found.items()},
         {str(c): one.package.name for c, one in found.items()},
     )
-
-
-def _words(error: EnvspecError) -> str:
-    detail = error.why.splitlines()
-    return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")
 
 
 class _Located(msgspec.Struct):
@@ -276,161 +258,4 @@ def _holds(marker: Marker | None, environment: Mapping[str, str], extra: str) ->
     return marker is None or marker.evaluate({**environment, "extra": extra})
 
 
-def _looks(
-    files: Mapping[str, ResolvedFile], metadata: Mapping[str, WheelMetadata], offline: bool
-) -> WheelLooks | Missing:
-    """Look into every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name."""
-    torchy = _torch_packages(metadata)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        work = [(name, file, name in torchy) for name, file in sorted(files.items())]
-        try:
-            looks = list(pool.map(partial(_look, offline=offline), work))
-        except EnvspecError as error:
-            pool.shutdown(cancel_futures=True)
-            return Missing(_words(error))
-    return WheelLooks({name: look for (name, _, _), look in zip(work, looks, strict=True)})
-
-
-def _torch_packages(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
-    """Packages that say they need torch. Others may be built against it all the same and are sampled."""
-    return frozenset(
-        name
-        for name, one in metadata.items()
-        if any(canonicalize_name(r.name) == "torch" for r in one.requirements())
-    )
-
-
-class _Wheel(Protocol):
-    def members(self) -> list[tuple[str, int, int, int]]: ...
-
-    def elf(self, name: str) -> Elf: ...
-
-
-_LOCAL_LIMIT = 64 << 20
-
-
-class _LocalWheel:
-    """A wheel on disk, read the same way as a remote one."""
-
-    def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path)
-
-    def members(self) -> list[tuple[str, int, int, int]]:
-        return [(i.filename, i.file_size, i.compress_size, i.CRC) for i in self._zip.infolist()]
-
-    def elf(self, name: str) -> Elf:
-        with self._zip.open(name) as member:
-            return read_prefix(member.read(_LOCAL_LIMIT), self._zip.getinfo(name).file_size)
-
-
-class _RemoteWheel:
-    def __init__(self, url: str) -> None:
-        from envspec.wheel_remote import RemoteWheel, shared_session
-
-        self._wheel = RemoteWheel(url, shared_session())
-
-    def members(self) -> list[tuple[str, int, int, int]]:
-        return [(m.name, m.size, m.compressed_size, m.crc) for m in self._wheel.members]
-
-    def elf(self, name: str) -> Elf:
-        return self._wheel.elf(name, _LIBRARY_PREFIX_LIMIT)
-
-
-def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
-    name, file, thorough = work
-    return look_at(name, file, thorough=thorough, offline=offline)
-
-
-def look_at(name: str, file: ResolvedFile, *, thorough: bool, offline: bool) -> WheelLook:
-    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises."""
-    kept = cache_dir() / _LOOK_VERSION / f"{file.sha256}{'-full' if thorough else ''}.msgpack"
-    try:
-        return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)
-    except (OSError, msgspec.DecodeError):
-        pass
-    local = local_path(file.url)
-    if local is None and offline:
-        raise EnvspecError(
-            "offline", f"{file.filename} was not looked into before, and the network was not to be used"
-        )
-    look = look_into(_LocalWheel(local) if local is not None else _RemoteWheel(file.url), name, thorough)
-    keep_bytes(kept, msgspec.msgpack.encode(look))
-    return look
-
-
-def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
-    """Read a wheel's list of files and the symbol tables of its libraries.
-
-    All libraries where `thorough`; else the largest few, and the rest only if one of those asks for torch: torch
-    extensions that do not declare torch exist (sglang-kernel up to 0.4.6), packages with 300 libraries do too.
-    """
-    members = wheel.members()
-    listed = tuple(
-        WheelMember(p, crc, size) for n, size, _, crc in members if (p := installed_path(n)) is not None
-    )
-    libraries = sorted((m for m in members if is_library(m[0])), key=lambda m: -m[1])
-    first = libraries if thorough or package.startswith("nvidia-") else libraries[:_SAMPLE]
-    if package.startswith("nvidia-"):
-        first = [m for m in libraries if _may_jitlink(m[0])]
-        libraries = first
-    exported: set[bytes] = set()
-    read = [_library(wheel, m[0], exported) for m in first]
-    if len(first) < len(libraries) and any(one.torch_imports for one in read):
-        read += [_library(wheel, m[0], exported) for m in libraries[len(first) :]]
-    own = {name.decode("latin-1") for name in exported}
-    return WheelLook(
-        members=listed,
-        libraries=tuple(
-            msgspec.structs.replace(one, torch_imports=tuple(n for n in one.torch_imports if n not in own))
-            for one in read
-            if one.torch_imports or one.jitlink_imports or one.jitlink_exports or one.problem
-        ),
-        unread=len(libraries) - len(read),
-    )
-
-
-def is_library(path: str) -> bool:
-    """Whether a wheel's member is a shared library, by its name."""
-    name = path.rsplit("/", 1)[-1]
-    return name.endswith(".so") or ".so." in name
-
-
-def _may_jitlink(path: str) -> bool:
-    name = path.rsplit("/", 1)[-1]
-    return name.startswith(("libnvJitLink", "libcusparse.", "libcusolver.", "libcublas", "libcufft."))
-
-
-def _library(wheel: _Wheel, path: str, exported: set[bytes]) -> Library:
-    try:
-        symbols = wheel.elf(path).symbols
-        imports, exports = symbols.imports, symbols.exports
-    except ElfIncomplete:
-        return Library(path=path, problem="its symbol table stands at the end of the file")
-    except ElfError as error:
-        return Library(path=path, problem=f"{error.reason} ({error.code})")
-    own = torch_names(exports)
-    exported |= own
-    return Library(
-        path=path,
-        torch_imports=tuple(sorted(n.decode("latin-1") for n in torch_names(imports))),
-        jitlink_imports=_jitlink(imports),
-        jitlink_exports=_jitlink(exports),
-    )
-
-
-def _jitlink(names: Iterable[bytes]) -> tuple[str, ...]:
-    return tuple(sorted(n.decode("latin-1") for n in names if n.startswith((b"__nvJitLink", b"nvJitLink"))))
-
-
-def installed_path(member: str) -> str | None:
-    """Where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
-    if member.endswith("/"):
-        return None
-    top, _, rest = member.partition("/")
-    if top.endswith(".data"):
-        scheme, _, inner = rest.partition("/")
-        return inner if scheme in ("purelib", "platlib") else None
-    return member
-
-
-__all__ = ["gather", "locate", "look_into", "select", "target_tags", "toolkit_releases"]
+__all__ = ["gather", "gather_asks", "locate", "select", "target_tags", "toolkit_releases"]

@@ -11,7 +11,8 @@ from packaging.version import Version
 
 from envspec.abi import torch_exports
 from envspec.check.facts import Target
-from envspec.check.gather import look_at, target_tags
+from envspec.check.gather import target_tags
+from envspec.check.looks import look_at
 from envspec.check.rules.abi import broken_members
 from envspec.errors import EnvspecError, UsageError
 from envspec.index import releases
