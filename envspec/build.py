@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from envspec.interpreter import ChosenPython, choose_python
 from envspec.lock import Lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
 from envspec.manifest import BuildInputs, Manifest, ManifestPackage, encode, read_manifest
-from envspec.output import Generation, Output, claim, remove_tree
+from envspec.output import Generation, Output, claim, examine, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.records import winner
@@ -62,8 +63,9 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
         cxx = find_cxx(environ)
+        examine(request.out)
+        python = choose_python(profile, uv, Path("/"), wanted=request.python)
         output = claim(request.out)
-        python = choose_python(profile, uv, output.state, wanted=request.python)
         stage.result = f"{profile.name}: {profile.gpu.arch.sm}, Python {python.version}, {cxx}"
     if not python.headers:
         progress.note(
@@ -96,6 +98,8 @@ class _Build:
         self.output = output
         self.progress = progress
         self.environ = environ
+        self.new_toolchain = ""
+        """The toolchain that this build added; without a published generation nothing vouches for it."""
 
     def run(self) -> BuildResult:
         lock = self.lock()
@@ -113,7 +117,7 @@ class _Build:
             self.smoke(values, generation)
             self.publish(lock, inputs, venv, tree, values, checked, generation)
         except BaseException:
-            self.output.discard(generation)
+            self.output.discard(generation, toolchain=self.new_toolchain)
             raise
         return self.result(generation, built=True)
 
@@ -191,7 +195,7 @@ class _Build:
                 "check-failed",
                 f"the locked set cannot work: {', '.join(codes)}",
                 where=str(self.profile.path),
-                fix=f"envspec check --fix {self.profile.path}, or accept it: --allow {codes[0]}",
+                fix=f"envspec check --fix {shlex.quote(str(self.profile.path))}, or accept it: --allow {codes[0]}",
             )
         return found
 
@@ -218,6 +222,7 @@ class _Build:
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
                 write_tree(tree, venv.site_packages, new, stub)
+                self.new_toolchain = name
                 new.rename(at)
             (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
             stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"

@@ -64,3 +64,11 @@ class WorldError(EnvspecError):
 
 class StageError(EnvspecError):
     """A stage of the build did its work and found that the environment does not work."""
+
+
+class Terminated(BaseException):
+    """Somebody ended envspec (SIGTERM, SIGHUP): like Ctrl-C, it cleans up on its way out and nothing may stop it."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.exit = 128 + signal_number

@@ -24,6 +24,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import time
@@ -132,10 +133,18 @@ class Output:
                 remove_tree(self.toolchains_dir / name)
         remove_tree(self.work)
 
-    def discard(self, generation: Generation) -> None:
-        """Remove a generation that was not published."""
+    def discard(self, generation: Generation, *, toolchain: str = "") -> None:
+        """Remove a generation that was not published, with the toolchain that came with it, if any did.
+
+        One that was published in spite of all (the interruption came after the switch) is what people use: it stays.
+        """
+        current = self.current()
+        if current is not None and current.number == generation.number:
+            return
         remove_tree(generation.path)
-        remove_tree(self.work)
+        if toolchain:
+            remove_tree(self.toolchains_dir / toolchain)
+        self.sweep()
 
     def publish(self, generation: Generation, manifest: bytes) -> None:
         """Make a finished generation the current one. What is switched to is on disk before the switch."""
@@ -186,9 +195,8 @@ def claim(root: Path) -> Output:
 
     Raises UsageError `output-*` for a path that cannot be an output, WorldError `output-unwritable`.
     """
-    _check_path(root)
+    examine(root)
     try:
-        _check_foreign(root)
         root.mkdir(parents=True, exist_ok=True)
         output = Output(root.resolve())
         for directory in (output.state, output.generations_dir, output.toolchains_dir, output.jit_dir):
@@ -205,13 +213,26 @@ def claim(root: Path) -> Output:
         elif not os.access(output.state, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output.state))
     except OSError as error:
-        raise WorldError(
-            "output-unwritable",
-            f"cannot write to {root}: {error.strerror}",
-            where=str(error.filename or root),
-            fix="name a directory that you may write to: --out DIR",
-        ) from None
+        raise _unwritable(root, error) from None
     return output
+
+
+def examine(root: Path) -> None:
+    """Refuse what cannot become an output, before anything is done for it. Raises what `claim` raises."""
+    _check_path(root)
+    try:
+        _check_foreign(root)
+    except OSError as error:
+        raise _unwritable(root, error) from None
+
+
+def _unwritable(root: Path, error: OSError) -> WorldError:
+    return WorldError(
+        "output-unwritable",
+        f"cannot write to {root}: {error.strerror}",
+        where=str(error.filename or root),
+        fix="name a directory that you may write to: --out DIR",
+    )
 
 
 def existing(root: Path) -> Output:
@@ -241,7 +262,7 @@ def _check_path(root: Path) -> None:
             f"{root} is a link",
             where="--out",
             why="envspec writes only where it was told to, not where a link may lead tomorrow",
-            fix=f"name the directory itself: --out {os.path.realpath(root)}",
+            fix=f"name the directory itself: --out {shlex.quote(os.path.realpath(root))}",
         )
 
 

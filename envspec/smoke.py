@@ -6,6 +6,9 @@ It is the smallest program that meets most failures of the field: nvcc with its 
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -107,25 +110,33 @@ def _check_origin(traced: str, cuda_home: Path) -> None:
 
 
 def _run(code: str, what: str, command: Sequence[str], environment: Mapping[str, str], work: Path) -> str:
+    """Run a compiler to its end. Compilers call others: whatever ends it early has to end all of them."""
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
-            env=dict(environment),
+            env={**environment, "TMPDIR": str(work)},
             cwd=work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_TIMEOUT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0]) from None
     except OSError as error:
         raise StageError(code, f"{what}: {error.strerror}", where=command[0]) from None
-    text = done.stdout.decode("utf-8", "replace")
-    if done.returncode != 0:
+    with process:
+        try:
+            output, _ = process.communicate(timeout=_TIMEOUT)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0]) from None
+            raise
+    text = output.decode("utf-8", "replace")
+    if process.returncode != 0:
         lines = [line for line in text.splitlines() if line.strip()]
         shown = "\n".join(
             "".join(c if c.isprintable() else "?" for c in line) for line in lines[:_QUOTED_LINES]
         )
-        raise StageError(code, f"{what} (exit {done.returncode})", where=" ".join(command[:1]), why=shown)
+        raise StageError(code, f"{what} (exit {process.returncode})", where=command[0], why=shown)
     return text
