@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envspec.errors import EnvspecError, UsageError, WorldError
 from envspec.lock.model import Lock, LockChange, compare
@@ -47,6 +49,8 @@ def ensure_lock(
     Raises UsageError `lock-missing` or `lock-outdated` where the mode forbids to write.
     """
     old = read_lock(profile.lock_path)
+    if upgrade is not None:
+        upgrade = [canonicalize_name(name) for name in upgrade]
     matches = old is not None and old.profile_digest == profile.lock_digest
     if old is not None and upgrade is None and (matches or mode is LockMode.FROZEN):
         return LockOutcome(lock=old, action="kept")
@@ -70,13 +74,13 @@ def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecErr
             "lock-missing",
             f"there is no lock {profile.lock_path}",
             where=f"--{mode.value}",
-            fix=f"make it: envspec lock {profile.path}",
+            fix=f"make it: envspec lock {shlex.quote(str(profile.path))}",
         )
     return UsageError(
         "lock-outdated",
         f"{profile.lock_path} was made from another version of the profile",
         where=f"--{mode.value}",
-        fix=f"make it again: envspec lock {profile.path}",
+        fix=f"make it again: envspec lock {shlex.quote(str(profile.path))}",
     )
 
 

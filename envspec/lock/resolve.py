@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,14 @@ from packaging.utils import canonicalize_name
 
 from envspec.errors import UsageError
 from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune, with_hashes
-from envspec.lock.matched_set import MatchedSet, contradictions, matched_requirement, matched_set
+from envspec.lock.matched_set import (
+    METAPACKAGE,
+    MatchedSet,
+    contradictions,
+    matched_requirement,
+    matched_set,
+    require_components,
+)
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
 from envspec.profile import Profile
@@ -43,7 +51,7 @@ def resolve(
     `keep` is an older lock whose versions are preferred where they still fit. `upgrade` frees some of them: None
     frees none, an empty sequence all, names free those packages.
     """
-    with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work:
+    with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work, _about(profile):
         matched = _read_matched_set(profile, uv, python, Path(work) / "toolkit")
         project = Path(work) / "profile"
         write_project(
@@ -71,13 +79,27 @@ def resolve(
     return Resolution(_lock(profile, graph, exported, records), graph, metadata)
 
 
+@contextlib.contextmanager
+def _about(profile: Profile) -> Iterator[None]:
+    """What uv says is about this profile, which it does not know."""
+    try:
+        yield
+    except UsageError as error:
+        error.where = error.where or str(profile.path)
+        raise
+
+
 def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> MatchedSet | None:
     requirement = matched_requirement(profile)
     if requirement is None:
         return None
     write_project(project, profile, requirements=[requirement], overrides=[])
     uv.lock(project, python, None)
-    return matched_set(profile, parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
+    read = fetch_metadata(meta.wheels[:1] if meta else (), offline=uv.offline)
+    require_components(profile, {extra for metadata in read.values() for extra in metadata.extras})
+    return matched_set(profile, graph)
 
 
 def _requirements(profile: Profile, matched: MatchedSet | None) -> list[str]:
