@@ -1,8 +1,8 @@
 """The environment that JIT compilers need, as a script to source and as a mapping for a child process.
 
-Both are made from the same list of settings: `_settings` says what is set, `render` writes it down for a shell
-and `environment` computes it. Everything in a setting is relative to the generation that the script lies in,
-so that the same profile renders the same bytes on every machine.
+Both are made from one list of settings: `_settings` says what is set, `render` writes it down for a shell and
+`environment` computes it. Everything in a setting is relative to the generation that the script lies in, so
+that the same profile renders the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -104,9 +104,8 @@ class _Settings(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """Every variable that is touched, sorted."""
-        edited = (*(entry.name for entry in self.lists), *(entry.name for entry in self.plain))
-        touched = (*edited, *self.cleared, self.computed)
-        return tuple(sorted(touched))
+        lists, plain = (entry.name for entry in self.lists), (setting.name for setting in self.plain)
+        return tuple(sorted((*lists, *plain, *self.cleared, self.computed)))
 
 
 def render(values: ScriptValues) -> str:
@@ -258,7 +257,7 @@ _SHELL_OWNED = re.compile(
     r"|EPOCH.*|FUNCNAME|FUNCNEST|GROUPS|DIRSTACK(SIZE)?|ERRNO|COLUMNS|LINES|SAVEHIST|KEYTIMEOUT|LISTMAX"
     r"|LOGCHECK|MAIL.*|TTY(IDLE)?|CDPATH|FPATH|FIGNORE|MANPATH|MODULE_PATH|PSVAR|WATCH|NULLCMD|READNULLCMD"
     r"|KEYBOARD_HACK|WORDCHARS|TMPPREFIX|TMPSUFFIX|CPUTYPE|MACHTYPE|OSTYPE|HOSTTYPE|VENDOR|HOST|SIGNALS|STATUS"
-    r"|PIPESTATUS|COPROC|MAPFILE|REPLY|READLINE_.*|POSIXLY_CORRECT|TIMEFMT|BAUD|REPORT.*|ARGV0|DEFAULT|FCEDIT|PERIOD"
+    r"|PIPESTATUS|COPROC|MAPFILE|REPLY|READLINE_.*|POSIXLY_CORRECT|TIMEFMT|BAUD|REPORT.*|ARG(C|V0)|DEFAULT|FCEDIT|PERIOD"
 )
 _ENVSPEC_OWNED = frozenset(
     {"PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT"}

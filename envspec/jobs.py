@@ -66,8 +66,8 @@ def _group(directory: str, limit_file: str, usage_file: str, cache_field: str) -
     usage = _number(_first_word(f"{directory}/{usage_file}"))
     if limit is None or usage is None:
         return
-    # The kernel counts the page cache as used. After gigabytes of wheels were unpacked a container looks full,
-    # but what has not been read for a while is given back on demand.
+    # The kernel counts the page cache as used. After gigabytes of wheels were unpacked a container looks
+    # full, but what has not been read for a while is given back on demand.
     cache = _number(_field(f"{directory}/memory.stat", cache_field)) or 0
     yield max(limit - max(usage - cache, 0), 0)
 
