@@ -42,7 +42,7 @@ from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
 from envspec.errors import EnvspecError
 from envspec.lock import Lock
 from envspec.lock.graph import Graph, ResolvedFile, local_path, parse_uv_lock, with_hashes
-from envspec.lock.resolve import index_tables
+from envspec.lock.resolve import index_tables, source_table
 from envspec.lock.targets import target_environment
 from envspec.profile import Profile
 from envspec.toolkit.components import component_of
@@ -178,6 +178,7 @@ def _pins_project(profile: Profile, lock: Lock) -> str:
         f"environments = {json.dumps(markers)}",
         f"override-dependencies = {json.dumps(pins)}",
         *index_tables(profile),
+        *source_table(profile),
     ]
     return "\n".join(lines) + "\n"
 

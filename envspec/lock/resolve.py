@@ -137,22 +137,30 @@ def write_project(
         "[tool.uv]",
         *uv,
         *index_tables(profile),
+        *source_table(profile),
     ]
-    sources = {p.name: p.index for p in profile.packages if p.index}
-    if sources:
-        text += [
-            "[tool.uv.sources]",
-            *(f"{name} = {{ index = {json.dumps(i)} }}" for name, i in sources.items()),
-        ]
     (project / "pyproject.toml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def index_tables(profile: Profile) -> list[str]:
-    """`[[tool.uv.index]]` for each index of the profile, in order."""
+def source_table(profile: Profile) -> list[str]:
+    """`[tool.uv.sources]`: which packages the profile takes from which index."""
+    sources = {p.name: p.index for p in profile.packages if p.index}
+    lines = [f"{name} = {{ index = {json.dumps(index)} }}" for name, index in sources.items()]
+    return ["[tool.uv.sources]", *lines] if lines else []
+
+
+def index_tables(profile: Profile, *, open_to_all: bool = False) -> list[str]:
+    """`[[tool.uv.index]]` for each index of the profile, in order.
+
+    `open_to_all` drops `explicit`: where requirements stand in a file, uv knows no sources, and the hashes decide.
+    """
     lines = []
     for index in profile.indexes:
         lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(index.url)}"]
-        lines += [f"default = {str(index.default).lower()}", f"explicit = {str(index.explicit).lower()}"]
+        lines += [
+            f"default = {str(index.default).lower()}",
+            f"explicit = {str(index.explicit and not open_to_all).lower()}",
+        ]
         if index.flat:
             lines.append('format = "flat"')
     return lines
