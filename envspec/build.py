@@ -72,7 +72,11 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
     with output.held(lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")):
-        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        try:
+            return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        except OSError as error:
+            error.filename = error.filename or str(output.root)  # a write does not say whose it was
+            raise
 
 
 class _Build:

@@ -6,6 +6,8 @@ import errno
 
 from envspec.errors import WorldError
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _KNOWN = {
     errno.ENOSPC: ("disk-full", "the disk is full", "free space, or name another --out"),
     errno.EDQUOT: ("disk-full", "the disk quota is used up", "free space, or name another --out"),

@@ -34,6 +34,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.errors import EnvspecError, UsageError, WorldError
+from envspec.os_errors import DISK_FULL, explain_os_error
 
 STATE = ".envspec"
 OWNER_TEXT = "This directory is made and managed by envspec. See envspec.json beside it.\n"
@@ -172,9 +173,10 @@ class Output:
                 "output-unwritable", f"cannot lock {self.root}: {error.strerror}", where=str(self.state)
             ) from None
         try:
-            write_synced(self.state / "holder", json.dumps(
-                {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
-            ).encode())  # fmt: skip
+            with contextlib.suppress(OSError):  # it only tells others whom they wait for
+                write_synced(self.state / "holder", json.dumps(
+                    {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
+                ).encode())  # fmt: skip
             yield
         finally:
             with contextlib.suppress(OSError):
@@ -227,6 +229,8 @@ def examine(root: Path) -> None:
 
 
 def _unwritable(root: Path, error: OSError) -> WorldError:
+    if error.errno in DISK_FULL:
+        return explain_os_error(error)
     return WorldError(
         "output-unwritable",
         f"cannot write to {root}: {error.strerror}",
@@ -324,11 +328,18 @@ def remove_tree(path: Path) -> None:
 def write_synced(path: Path, data: bytes) -> None:
     """Write a file so that it is either there whole or not at all, also after a loss of power."""
     temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # write and fsync do not say whose
+        raise
 
 
 def _sync_directory(path: Path) -> None:

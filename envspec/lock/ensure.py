@@ -14,6 +14,7 @@ from envspec.errors import EnvspecError, UsageError, WorldError
 from envspec.lock.model import Lock, LockChange, compare
 from envspec.lock.resolve import resolve
 from envspec.lock.text import read_lock, render_lock
+from envspec.os_errors import DISK_FULL, explain_os_error
 from envspec.output import write_synced
 from envspec.profile import Profile
 from envspec.uv import Uv
@@ -89,6 +90,8 @@ def write_lock(path: Path, lock: Lock) -> None:
     try:
         write_synced(path, render_lock(lock).encode("utf-8"))
     except OSError as error:
+        if error.errno in DISK_FULL:
+            raise explain_os_error(error) from None
         raise WorldError(
             "lock-unwritable",
             f"cannot write {path}: {error.strerror}",
