@@ -201,6 +201,8 @@ def claim(root: Path) -> Output:
     try:
         root.mkdir(parents=True, exist_ok=True)
         output = Output(root.resolve())
+        owner = output.state / "owner"
+        # The owner first: whatever happens then, the directory is known as ours.
         for directory in (output.state, output.generations_dir, output.toolchains_dir, output.jit_dir):
             if directory.is_symlink():
                 raise UsageError(
@@ -209,10 +211,9 @@ def claim(root: Path) -> Output:
                     fix="remove the link, or name another --out",
                 )
             directory.mkdir(exist_ok=True)
-        owner = output.state / "owner"
-        if not owner.exists():
-            write_synced(owner, OWNER_TEXT.encode())
-        elif not os.access(output.state, os.W_OK):
+            if not owner.exists():
+                write_synced(owner, OWNER_TEXT.encode())
+        if not os.access(output.state, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output.state))
     except OSError as error:
         raise _unwritable(root, error) from None
@@ -280,8 +281,8 @@ def _check_foreign(root: Path) -> None:
     names = _names(root)
     owner = root / STATE / "owner"
     if names and not (owner.is_file() and not (root / STATE).is_symlink()):
-        if names == (STATE,) and not _names(root / STATE):
-            return
+        if names == (STATE,) and set(_names(root / STATE)) <= {".owner.new"}:
+            return  # a claim that was cut short
         raise UsageError(
             "output-foreign",
             f"{root} is not empty and was not made by envspec",
