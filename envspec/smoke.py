@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -49,6 +50,12 @@ class SmokeResult(msgspec.Struct, frozen=True):
 
 def smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
     """Compile and link; raise StageError `smoke-*` with the compiler's own words."""
+    # A compiler that is ended leaves its temporary files. They cannot lie in `work`: fatbinary splits their path at commas.
+    with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work)
+
+
+def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
     work.mkdir(parents=True)
     source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
     source.write_text(KERNEL, encoding="utf-8")
@@ -114,7 +121,7 @@ def _run(code: str, what: str, command: Sequence[str], environment: Mapping[str,
     try:
         process = subprocess.Popen(
             command,
-            env={**environment, "TMPDIR": str(work)},
+            env=dict(environment),
             cwd=work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -56,7 +56,7 @@ def _digest(data: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-_NVCC = r"""#!/bin/sh
+NVCC_STAND_IN = r"""#!/bin/sh
 # Stands in for nvcc where only the way around it is tested: the host side of a kernel, from the host compiler.
 for last do :; done
 echo 'extern "C" int cuInit(unsigned), cudaDeviceSynchronize(); int run() { return cuInit(0) + cudaDeviceSynchronize(); }' |
@@ -73,7 +73,7 @@ def make_toolkit(directory: Path) -> str:
     cudart = shared_object("libcudart.so.13", ["cudaDeviceSynchronize"], _processor())
     root = "nvidia/cu13"
     parts: dict[str, tuple[str, dict[str, bytes | str]]] = {
-        "nvidia-cuda-nvcc": ("13.2.78", {f"{root}/bin/nvcc": _NVCC}),
+        "nvidia-cuda-nvcc": ("13.2.78", {f"{root}/bin/nvcc": NVCC_STAND_IN}),
         "nvidia-cuda-crt": ("13.2.78", {f"{root}/include/crt/host_config.h": "\n"}),
         "nvidia-nvvm": ("13.2.78", {f"{root}/nvvm/bin/cicc": "\n"}),
         "nvidia-cuda-nvrtc": ("13.2.78", {f"{root}/lib/libnvrtc-builtins.so.13.2": "\n"}),
