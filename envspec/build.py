@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from envspec import __version__, activate
-from envspec.check.facts import Target
+from envspec.check.facts import Origin, Target
 from envspec.check.run import check_lock
 from envspec.errors import EnvspecError, StageError
 from envspec.findings import Report, Severity
@@ -180,8 +180,7 @@ class _Build:
         with self.progress.stage("check") as stage:
             target = Target(self.python.version, self.python.machine)
             found = check_lock(
-                self.profile,
-                lock,
+                Origin(self.profile, lock),
                 target,
                 self.uv,
                 self.python.path,

@@ -123,19 +123,95 @@ def lock(
 @_profile
 @_python
 @_allow
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Mend the profile in place where the remedy is obvious, and show the difference.",
+)
+@click.option("--frozen", is_flag=True, help="Check the lock as it is, whatever the profile says.")
 @_json
 @_offline
-def check(profile: str, python: str | None, allow: tuple[str, ...], as_json: bool, offline: bool) -> None:
+def check(
+    profile: str,
+    python: str | None,
+    allow: tuple[str, ...],
+    fix: bool,
+    frozen: bool,
+    as_json: bool,
+    offline: bool,
+) -> None:
     """Decide whether the locked set of PROFILE can work, before anything large is downloaded."""
-    from envspec.commands.check import CheckRequest, run_check
+    from envspec.commands.check import CheckRequest, run_check, run_fix
     from envspec.progress import make_progress
     from envspec.resources import find_profile
 
-    found = run_check(
-        CheckRequest(profile=find_profile(profile), python=python, offline=offline, allowed=frozenset(allow)),
-        make_progress(),
+    request = CheckRequest(
+        profile=find_profile(profile), python=python, offline=offline, frozen=frozen, allowed=frozenset(allow)
     )
-    _show(found, as_json)
+    if not fix:
+        _show(run_check(request, make_progress()), as_json)
+        return
+    result = run_fix(request, make_progress())
+    for line in result.difference:
+        click.echo(line, err=as_json)
+    if not result.difference:
+        click.echo(
+            "nothing to mend: no error has an obvious remedy" if result.report.errors else "nothing to mend",
+            err=as_json,
+        )
+    _show(result.report, as_json)
+
+
+@cli.command()
+@click.argument("package")
+@_profile
+@_python
+@_offline
+def why(package: str, profile: str, python: str | None, offline: bool) -> None:
+    """Print who asked for PACKAGE in PROFILE, each chain down to the profile."""
+    from envspec.commands.why import run_why
+    from envspec.progress import make_progress
+    from envspec.resources import find_profile
+
+    for line in run_why(package, find_profile(profile), python, offline, make_progress()):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("package")
+@click.option("--torch", metavar="VERSION", help="Say for each release whether it fits this torch.")
+@click.option(
+    "--python",
+    "minor",
+    default="3.12",
+    show_default=True,
+    metavar="MINOR",
+    help="The Python that wheels are for.",
+)
+@click.option("--machine", type=click.Choice(["x86_64", "aarch64"]), help="The machine; this one by default.")
+@click.option("--most", default=20, show_default=True, help="How many of the newest releases to look into.")
+@_json
+@_offline
+def match(
+    package: str, torch: str | None, minor: str, machine: str | None, most: int, as_json: bool, offline: bool
+) -> None:
+    """Tell which releases of the extension PACKAGE fit which torch, from symbols alone."""
+    import platform
+
+    from envspec.check.facts import Target
+    from envspec.commands.match import MatchRequest, render_match, run_match
+    from envspec.findings import to_json
+    from envspec.progress import make_progress
+
+    target = Target(minor, machine or platform.machine())
+    table = run_match(
+        MatchRequest(package=package, target=target, most=most, offline=offline), make_progress()
+    )
+    if as_json:
+        click.echo(to_json(table), nl=False)
+    else:
+        for line in render_match(table, torch):
+            click.echo(line)
 
 
 def _show(found: Report, as_json: bool) -> None:

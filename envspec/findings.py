@@ -65,6 +65,6 @@ def report(command: str, subject: str, findings: Iterable[Finding]) -> Report:
     return Report(command=command, subject=subject, findings=tuple(ordered))
 
 
-def to_json(value: Report) -> str:
+def to_json(value: msgspec.Struct) -> str:
     """The versioned JSON form of a report, with a final newline."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"

@@ -83,7 +83,8 @@ def chains(selection: Selection, name: str, most: int) -> tuple[str, ...]:
 
 def _asked(ask: Ask) -> str:
     extra = f" [{ask.extra}]" if ask.extra else ""
-    return f"{ask.specifier or 'any version'}{extra}"
+    version = {"": "any version", "?": "version not known"}.get(ask.specifier, ask.specifier)
+    return f"{version}{extra}"
 
 
 def _to_profile(selection: Selection, by: str) -> list[str]:
@@ -159,10 +160,11 @@ class WheelLooks(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The profile and its lock."""
+    """The profile and the lock that is looked at. `kept_digest` is of the profile that the lock on disk was made from."""
 
     profile: Profile
     lock: Lock
+    kept_digest: str = ""
 
 
 class Gpu(msgspec.Struct, frozen=True):

@@ -68,16 +68,16 @@ def target_tags(target: Target) -> list[Tag]:
 
 
 def gather(
-    profile: Profile,
-    lock: Lock,
+    origin: Origin,
     target: Target,
     uv: Uv,
     python: Path,
     on_progress: Callable[[str], None] = lambda t: None,
 ) -> dict[type, Any]:
     """All facts that can be had; what the network does not give is `Missing` with the reason."""
+    profile, lock = origin.profile, origin.lock
     facts: dict[type, Any] = {
-        Origin: Origin(profile, lock),
+        Origin: origin,
         Gpu: Gpu(profile.gpu.arch, profile.gpu.minimum_driver),
     }
     selected = select(lock, target)
@@ -98,6 +98,20 @@ def gather(
     on_progress(f"looking into {len(files)} wheels")
     facts[WheelLooks] = _looks(files, by_name, uv.offline)
     return facts
+
+
+def gather_asks(profile: Profile, lock: Lock, target: Target, uv: Uv, python: Path) -> Selection:
+    """Only who asks for what, with specifiers where metadata can be had."""
+    selected = select(lock, target)
+    selection = Selection(target=target, chosen=selected, asks=_asks_of_lock(lock, selected))
+    try:
+        graph, _ = locate(profile, lock, uv, python)
+        files = _files(graph, selected)
+        metadata = fetch_metadata(files.values(), offline=uv.offline)
+    except EnvspecError:
+        return selection
+    by_name = {name: metadata[file.sha256] for name, file in files.items() if file.sha256 in metadata}
+    return _with_asks(selection, profile, lock, by_name)
 
 
 def select(lock: Lock, target: Target) -> dict[str, Selected]:
@@ -325,6 +339,11 @@ class _RemoteWheel:
 
 def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
     name, file, thorough = work
+    return look_at(name, file, thorough=thorough, offline=offline)
+
+
+def look_at(name: str, file: ResolvedFile, *, thorough: bool, offline: bool) -> WheelLook:
+    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises."""
     kept = cache_dir() / _LOOK_VERSION / f"{file.sha256}{'-full' if thorough else ''}.msgpack"
     try:
         return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)

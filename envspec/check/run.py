@@ -6,31 +6,46 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import HostCompiler, Missing, Target
+from envspec.check.facts import HostCompiler, Missing, Origin, Target
 from envspec.check.gather import gather
-from envspec.errors import WorldError
-from envspec.findings import Report, report
+from envspec.errors import UsageError, WorldError
+from envspec.findings import Finding, Report, Severity, report
 from envspec.host_compiler import compiler_version, find_cxx
-from envspec.lock import Lock
-from envspec.profile import Profile
 from envspec.uv import Uv
 
 
 def check_lock(
-    profile: Profile,
-    lock: Lock,
+    origin: Origin,
     target: Target,
     uv: Uv,
     python: Path,
     environ: Mapping[str, str],
     *,
     allowed: frozenset[str] = frozenset(),
+    refusal: UsageError | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Every rule on a lock for one target. What cannot be known is answered "unknown", never "ok"."""
-    facts = gather(profile, lock, target, uv, python, on_progress)
+    """Every rule on a lock for one target. What cannot be known is answered "unknown", never "ok".
+
+    `refusal` is why the resolver has no set for this profile, if so; the lock is then one in which the pins win.
+    """
+    facts = gather(origin, target, uv, python, on_progress)
     facts[HostCompiler] = host_compiler(environ)
-    return report("check", str(profile.path), run_rules(all_rules(), facts, allowed))
+    findings = list(run_rules(all_rules(), facts, allowed))
+    if refusal is not None:
+        findings.append(_refused(refusal))
+    return report("check", str(origin.profile.path), findings)
+
+
+def _refused(refusal: UsageError) -> Finding:
+    return Finding(
+        code=refusal.code,
+        severity=Severity.ERROR,
+        subject="packages",
+        message=refusal.what,
+        evidence=tuple(line.strip() for line in refusal.why.splitlines()),
+        fix=refusal.fix,
+    )
 
 
 def host_compiler(environ: Mapping[str, str]) -> HostCompiler | Missing:

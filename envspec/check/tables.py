@@ -71,6 +71,22 @@ class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
     as_of: str
 
 
+class WinnerRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """Two packages that own the same paths, and which of them is right."""
+
+    loses: str
+    wins: str
+    why: str
+    source: str
+    as_of: str
+
+
+@cache
+def known_winners() -> tuple[WinnerRow, ...]:
+    """All pairs."""
+    return load_table("known_winners", WinnerRow)
+
+
 @cache
 def companion_groups() -> tuple[CompanionGroup, ...]:
     """All groups."""

@@ -1,32 +1,44 @@
-"""`envspec check`: may these live together?"""
+"""`envspec check`: may these live together? With `--fix`, the profile is mended until they may."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from envspec.check.facts import Target
+from envspec.check.facts import Origin, Target
+from envspec.check.fix import FixResult, mend
 from envspec.check.run import check_lock
+from envspec.errors import UsageError
 from envspec.findings import Report
 from envspec.interpreter import ask
 from envspec.lock import Lock, read_lock
-from envspec.lock.ensure import LockMode, ensure_lock
+from envspec.lock.resolve import resolve
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.uv import Uv
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """What the command line asks for. `frozen`: look at the lock as it is, whatever the profile says."""
 
     profile: Path
     python: str | None = None
     offline: bool = False
+    frozen: bool = False
     allowed: frozenset[str] = frozenset()
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What is checked: the lock, and why there is no better one, if the resolver refused."""
+
+    origin: Origin
+    refusal: UsageError | None = None
 
 
 def target_of(profile: Profile, python: str | None) -> Target:
@@ -43,33 +55,81 @@ def target_of(profile: Profile, python: str | None) -> Target:
     )
 
 
-def load(profile_path: Path, uv: Uv, progress: Progress) -> tuple[Profile, Lock]:
-    """A profile with its lock. A missing lock is made in memory only: a check writes nothing."""
-    profile = read_profile(profile_path)
-    lock = read_lock(profile.lock_path)
-    if lock is None:
-        with progress.stage("lock") as stage:
-            uv.on_line = stage.detail
-            lock = ensure_lock(profile, uv, Path(sys.executable), LockMode.UPDATE, write=False).lock
-            stage.result = f"{len(lock.packages)} packages, resolved for this check; envspec lock keeps it"
-    return profile, lock
+def load(profile: Profile, uv: Uv, progress: Progress, *, frozen: bool = False) -> Subject:
+    """The lock of a profile, or what a new one would hold: a check writes nothing.
+
+    Where the resolver has no set at all, one in which the profile's pins win is looked at, to say what does not fit.
+    """
+    kept = read_lock(profile.lock_path)
+    if kept is not None and (frozen or kept.profile_digest == profile.lock_digest):
+        return Subject(origin=Origin(profile, kept, kept.profile_digest))
+    if frozen:
+        raise UsageError("lock-missing", f"there is no lock {profile.lock_path}", where="--frozen")
+    with progress.stage("lock") as stage:
+        uv.on_line = stage.detail
+        found, refusal = _resolve(profile, uv, kept)
+        stage.result = f"{len(found.packages)} packages, resolved for this check alone"
+    return Subject(origin=Origin(profile, found, kept.profile_digest if kept else ""), refusal=refusal)
+
+
+def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageError | None]:
+    python = Path(sys.executable)
+    try:
+        return resolve(profile, uv, python, keep=kept).lock, None
+    except UsageError as refusal:
+        if refusal.code != "unsatisfiable":
+            raise
+        for winning in _suspects(profile, refusal):
+            try:
+                return resolve(profile, uv, python, keep=kept, pins_win=winning).lock, refusal
+            except UsageError:
+                continue
+        raise refusal from None
+
+
+def _suspects(profile: Profile, refusal: UsageError) -> Iterator[tuple[str, ...]]:
+    """Which exact pins of the profile to let win: each that uv's reason names, alone, then all of them."""
+    pins = [p.name for p in profile.packages if p.specifier.startswith("==")]
+    named = [
+        name for name in pins if re.search(rf"(?<![a-z0-9-]){re.escape(name)}(?![a-z0-9-])", refusal.why)
+    ]
+    # What the profile alone insists on contradicts the others; what is asked for twice is the likelier culprit.
+    yield from (
+        (name,) for name in sorted(named, key=lambda name: -refusal.why.count(f"depends on {name}=="))
+    )
+    yield tuple(pins)
 
 
 def run_check(request: CheckRequest, progress: Progress) -> Report:
     """Check a profile's lock; the report has findings whatever they are, the caller makes the exit code."""
     uv = Uv(offline=request.offline)
-    profile, lock = load(request.profile, uv, progress)
+    return _check(read_profile(request.profile), request, uv, progress)
+
+
+def _check(profile: Profile, request: CheckRequest, uv: Uv, progress: Progress) -> Report:
+    subject = load(profile, uv, progress, frozen=request.frozen)
     target = target_of(profile, request.python)
     with progress.stage("check") as stage:
         found = check_lock(
-            profile,
-            lock,
+            subject.origin,
             target,
             uv,
             Path(sys.executable),
             os.environ,
             allowed=request.allowed,
+            refusal=subject.refusal,
             on_progress=stage.detail,
         )
         stage.result = f"Python {target.python} on {target.machine}"
     return found
+
+
+def run_fix(request: CheckRequest, progress: Progress) -> FixResult:
+    """Mend the profile in place until no error is left that can be mended; the lock follows with the next build."""
+    uv = Uv(offline=request.offline)
+
+    def check(profile: Profile) -> Report:
+        return _check(profile, request, uv, progress)
+
+    target = target_of(read_profile(request.profile), request.python)
+    return mend(request.profile, target, uv, Path(sys.executable), check)

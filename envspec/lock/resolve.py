@@ -26,6 +26,7 @@ from envspec.lock.matched_set import (
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
 from envspec.profile import Profile
+from envspec.toolkit.components import component_of
 from envspec.uv import Uv
 from envspec.wheel_metadata import WheelMetadata, fetch_metadata
 
@@ -45,8 +46,12 @@ def resolve(
     *,
     keep: Lock | None = None,
     upgrade: Sequence[str] | None = None,
+    pins_win: Sequence[str] = (),
 ) -> Resolution:
     """Resolve a profile.
+
+    The pins of the packages in `pins_win` override what other packages ask for: no set to install, but one to look at
+    when there is no other, and to say what does not fit.
 
     `keep` is an older lock whose versions are preferred where they still fit. `upgrade` frees some of them: None
     frees none, an empty sequence all, names free those packages.
@@ -58,7 +63,9 @@ def resolve(
             project,
             profile,
             requirements=_requirements(profile, matched),
-            overrides=_overrides(profile, matched),
+            overrides=_overrides(profile, matched, pins_win),
+            # A pin that is newer than the profile's date is looked at all the same: the verdict is about the pin.
+            any_date=pins_win,
         )
         if keep is not None and upgrade != []:
             (project / "uv.lock").write_text(_preferences(keep, profile), encoding="utf-8")
@@ -102,22 +109,49 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     return matched_set(profile, graph)
 
 
+def release_with(package: str, version: str, profile: Profile, uv: Uv, python: Path) -> str | None:
+    """The newest CUDA toolkit release that holds a part at that very version; None if there is none."""
+    component = component_of(package)
+    with tempfile.TemporaryDirectory(prefix="envspec-toolkit-") as work:
+        project = Path(work) / "toolkit"
+        wanted = [f"{METAPACKAGE}[{component}]", f"{package}=={version}"]
+        write_project(project, profile, requirements=wanted, overrides=[])
+        try:
+            uv.lock(project, python, None)
+        except UsageError:
+            return None
+        graph = parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8"))
+    return next((p.version for p in graph.packages if p.name == METAPACKAGE), None)
+
+
 def _requirements(profile: Profile, matched: MatchedSet | None) -> list[str]:
     asked = [p.requirement for p in profile.packages]
     named = {p.name for p in profile.packages}
     return asked + [name for name, _ in matched.versions if name not in named] if matched else asked
 
 
-def _overrides(profile: Profile, matched: MatchedSet | None) -> list[str]:
-    own = {o.name: f"{o.name}{o.specifier}" for o in profile.overrides}
+def _overrides(profile: Profile, matched: MatchedSet | None, pins_win: Sequence[str]) -> list[str]:
+    pins = {p.name: p.requirement for p in profile.packages if p.name in pins_win}
+    own = pins | {o.name: f"{o.name}{o.specifier}" for o in profile.overrides}
     set_ = {name: f"{name}=={version}" for name, version in matched.versions} if matched else {}
     return sorted((set_ | own).values())
 
 
+_FAR_FUTURE = '"2100-01-01T00:00:00Z"'
+
+
+_FAR_FUTURE = '"2100-01-01T00:00:00Z"'
+
+
 def write_project(
-    project: Path, profile: Profile, *, requirements: Sequence[str], overrides: Sequence[str]
+    project: Path,
+    profile: Profile,
+    *,
+    requirements: Sequence[str],
+    overrides: Sequence[str],
+    any_date: Sequence[str] = (),
 ) -> None:
-    """The `pyproject.toml` that asks uv for what the profile asks."""
+    """The `pyproject.toml` that asks uv for what the profile asks. `any_date` names packages to which no date applies."""
     project.mkdir(parents=True)
     uv: list[str] = ["package = false", f"no-build = {'false' if profile.allow_sdists else 'true'}"]
     if profile.allow_sdists:
@@ -125,6 +159,9 @@ def write_project(
         uv[-1] = "no-build = false"
     if profile.exclude_newer:
         uv.append(f"exclude-newer = {json.dumps(profile.exclude_newer)}")
+        if any_date:
+            later = ", ".join(f"{json.dumps(name)} = {_FAR_FUTURE}" for name in any_date)
+            uv.append(f"exclude-newer-package = {{ {later} }}")
     markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in profile.machines]
     uv.append(f"environments = {json.dumps(markers)}")
     uv.append(f"override-dependencies = {json.dumps(list(overrides))}")

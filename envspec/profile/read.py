@@ -49,18 +49,18 @@ _COMPONENTS = (
 _RESERVED = ("LD_PRELOAD", "ENVSPEC_GENERATION")
 
 
-def read_profile(path: Path) -> Profile:
-    """Read and check the profile at `path`.
+def read_profile(path: Path, text: str | None = None) -> Profile:
+    """Read and check the profile at `path`; `text` stands in for the file's content if it is given.
 
     Raises UsageError (`profile-*`) for anything the user can mend in a profile, WorldError (`profile-unreadable`)
     if the file cannot be read.
     """
     path = Path(path)
-    values, sources = _load_with_bases(path)
+    values, sources = _load_with_bases(path, text)
     return _Reader(path, values).profile(tuple(sources))
 
 
-def _load_with_bases(path: Path) -> tuple[dict[str, Any], list[Path]]:
+def _load_with_bases(path: Path, text: str | None) -> tuple[dict[str, Any], list[Path]]:
     """The profile merged over what it extends: tables merge key by key, everything else replaces."""
     chain: list[tuple[Path, dict[str, Any]]] = []
     current: Path | None = path
@@ -72,7 +72,10 @@ def _load_with_bases(path: Path) -> tuple[dict[str, Any], list[Path]]:
             raise UsageError(
                 "profile-extends", f"more than {_MAX_EXTENDS} profiles extend each other", where=str(path)
             )
-        values = _load(current, extended_by=chain[-1][0] if chain else None)
+        if text is not None and not chain:
+            values = _parse(text, current, str(current))
+        else:
+            values = _load(current, extended_by=chain[-1][0] if chain else None)
         chain.append((current, values))
         base = values.pop("extends", None)
         if base is not None and not isinstance(base, str):
@@ -126,11 +129,16 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
     if len(raw) > MAX_BYTES:
         raise UsageError("profile-too-large", f"{path} is larger than {MAX_BYTES >> 20} MiB", where=where)
     try:
-        return tomlkit.parse(raw.decode("utf-8")).unwrap()
+        return _parse(raw.decode("utf-8"), path, where)
     except UnicodeDecodeError as error:
         raise UsageError(
             "profile-syntax", f"{path} is not UTF-8 (byte {error.start})", where=where, fix="save it as UTF-8"
         ) from None
+
+
+def _parse(text: str, path: Path, where: str) -> dict[str, Any]:
+    try:
+        return tomlkit.parse(text).unwrap()
     except tomlkit.exceptions.ParseError as error:
         reason = re.sub(r" at line \d+ col \d+$", "", str(error))
         if "use \\u000a instead" in reason:
@@ -139,7 +147,7 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
             "profile-syntax",
             f"{path} is not valid TOML: {reason}",
             where=f"{where}, line {error.line}, column {error.col + 1}",
-            why=_quote_line(raw.decode("utf-8"), error.line, error.col),
+            why=_quote_line(text, error.line, error.col),
         ) from None
     except (tomlkit.exceptions.TOMLKitError, ValueError, RecursionError) as error:
         raise UsageError(

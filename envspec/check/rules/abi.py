@@ -89,17 +89,22 @@ def _finding(
     torch: str,
 ) -> Finding:
     machine = selection.target.machine
+    asked: dict[bytes, list[str]] = {}
+    for path, (_, missing) in sorted(broken.items()):
+        for name in missing:
+            asked.setdefault(name, []).append(path)
     evidence = []
-    for path, (names, missing) in sorted(broken.items()):
-        fits = table.fitting_releases(names, machine)
-        evidence.append(f"{path} needs torch {_releases(fits)}")
-        evidence += [
-            f"  missing: {demangle(name)} (in torch {_releases(table.releases_exporting(name, machine))})"
-            for name in missing[:_SHOWN]
-        ]
-        if len(missing) > _SHOWN:
-            evidence.append(f"  and {len(missing) - _SHOWN} more")
-    count = sum(len(m) for _, m in broken.values())
+    for name, paths in sorted(asked.items())[:_SHOWN]:
+        others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        evidence.append(f"missing: {demangle(name)}")
+        evidence.append(
+            f"  asked for by {paths[0]}{others}, in torch {_releases(table.releases_exporting(name, machine))}"
+        )
+    count = len(asked)
+    if count > _SHOWN:
+        evidence.append(f"and {count - _SHOWN} more")
+    wanted = [name for names, _ in broken.values() for name in names]
+    evidence.append(f"the package fits torch {_releases(table.fitting_releases(wanted, machine))}")
     return error(
         "torch-abi",
         package,

@@ -22,6 +22,14 @@ def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
             f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}",
             fix=f"lock again: envspec lock {origin.profile.path}",
         )
+    elif origin.kept_digest not in ("", origin.profile.lock_digest):
+        yield warning(
+            "lock-outdated",
+            origin.profile.lock_path.name,
+            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}; "
+            "what a new lock would hold was checked",
+            fix=f"lock again: envspec lock {origin.profile.path}",
+        )
 
 
 @rule("local-label-claim", needs=(Origin, Selection))

@@ -1,0 +1,131 @@
+"""Which released versions of an extension fit which torch, from symbols alone: metadata may say nothing, or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from packaging.version import Version
+
+from envspec.abi import torch_exports
+from envspec.check.facts import Target
+from envspec.check.gather import look_at, target_tags
+from envspec.check.rules.abi import broken_members
+from envspec.errors import EnvspecError, UsageError
+from envspec.index import releases
+from envspec.lock.graph import ResolvedFile
+from envspec.uv import Uv
+from envspec.wheel_metadata import fetch_metadata
+
+_WORKERS = 8
+
+
+class MatchRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One release: the torch releases it fits, what its metadata declares, and a reason where nothing is known."""
+
+    version: str
+    uploaded: str
+    fits: tuple[str, ...]
+    declares: str
+    stable_abi: bool = False
+    imports_torch: bool = True
+    problem: str = ""
+
+
+class MatchTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `envspec match`; `version` is the version of the JSON form."""
+
+    version: int = 1
+    package: str
+    machine: str
+    python: str
+    known_torch: tuple[str, ...]
+    rows: tuple[MatchRow, ...]
+
+
+def match(
+    package: str,
+    target: Target,
+    uv: Uv,
+    python: Path,
+    most: int,
+    on_progress: Callable[[str], None] = lambda t: None,
+) -> MatchTable:
+    """The newest `most` releases of a package that have a wheel for the target, each with the torch releases it fits."""
+    on_progress(f"asking the index for the releases of {package}")
+    chosen = list(_wheels(releases(package, uv, python), target))[:most]
+    if not chosen:
+        raise UsageError(
+            "no-wheel",
+            f"{package} has no wheel for CPython {target.minor} on {target.machine}",
+            where="--python",
+        )
+    on_progress(f"looking into {len(chosen)} wheels")
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        rows = pool.map(lambda item: _row(package, item[0], item[1], target.machine, uv.offline), chosen)
+        return MatchTable(
+            package=package,
+            machine=target.machine,
+            python=target.minor,
+            known_torch=torch_exports.load().releases(target.machine),
+            rows=tuple(rows),
+        )
+
+
+def fitting_versions(table: MatchTable, torch: str) -> tuple[str, ...]:
+    """The versions that fit one torch release, newest first, pre-releases last."""
+    fits = [row.version for row in table.rows if torch in row.fits]
+    return tuple(sorted(fits, key=lambda v: Version(v).is_prerelease))
+
+
+def _wheels(
+    found: dict[Version, list[ResolvedFile]], target: Target
+) -> Iterator[tuple[Version, ResolvedFile]]:
+    from packaging.utils import parse_wheel_filename
+
+    rank = {tag: n for n, tag in enumerate(target_tags(target))}
+    for version, files in found.items():
+        ranked = []
+        for file in files:
+            ranks = [rank[tag] for tag in parse_wheel_filename(file.filename)[3] if tag in rank]
+            if ranks:
+                ranked.append((min(ranks), file.filename, file))
+        if ranked:
+            yield version, min(ranked, key=lambda r: r[:2])[2]
+
+
+def _row(package: str, version: Version, file: ResolvedFile, machine: str, offline: bool) -> MatchRow:
+    table = torch_exports.load()
+    try:
+        look = look_at(package, file, thorough=True, offline=offline)
+        metadata = fetch_metadata([file], offline=offline).get(file.sha256)
+    except EnvspecError as error:
+        return MatchRow(
+            version=str(version), uploaded=file.uploaded[:10], fits=(), declares="", problem=error.what
+        )
+    declared = (
+        [str(r.specifier) or "any" for r in metadata.requirements() if r.name == "torch"] if metadata else []
+    )
+    names = {
+        lib.path: [n.encode("latin-1") for n in lib.torch_imports]
+        for lib in look.libraries
+        if not lib.problem
+    }
+    unread = [lib.path for lib in look.libraries if lib.problem]
+    imports = any(names.values())
+    fits = tuple(
+        release
+        for release in table.releases(machine)
+        if imports and not broken_members({p: table.missing(n, release, machine) for p, n in names.items()})
+    )
+    return MatchRow(
+        version=str(version),
+        uploaded=file.uploaded[:10],
+        fits=fits,
+        declares=", ".join(declared),
+        stable_abi=imports and all(table.is_stable_only(n) for n in names.values()),
+        imports_torch=imports,
+        problem=f"{unread[0]} could not be read" if unread else "",
+    )
