@@ -7,6 +7,7 @@ that the same profile renders the same bytes on every machine.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from enum import Enum
@@ -111,6 +112,13 @@ class _Settings(msgspec.Struct, frozen=True):
 def render(values: ScriptValues) -> str:
     """The text of the environment script."""
     return _render(values, HostFiles())
+
+
+def fingerprint(values: ScriptValues) -> str:
+    """Changes whenever the text of the script would, without the cost of rendering it."""
+    template = (shipped("templates") / f"{SCRIPT}.j2").read_bytes()
+    settings = msgspec.json.encode((_settings(values), values, HostFiles()))
+    return hashlib.sha256(template + settings).hexdigest()
 
 
 def environment(

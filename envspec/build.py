@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -11,8 +10,6 @@ from pathlib import Path
 import msgspec
 
 from envspec import __version__, activate
-from envspec.check.facts import Origin, Target
-from envspec.check.run import check_lock
 from envspec.errors import EnvspecError, StageError
 from envspec.findings import Report, Severity
 from envspec.host_compiler import find_cxx
@@ -26,7 +23,6 @@ from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.records import winner
 from envspec.render import count_findings, render_finding
-from envspec.smoke import smoke
 from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 from envspec.uv import Uv
@@ -161,7 +157,7 @@ class _Build:
         values = activate.ScriptValues(
             toolchain="0" * 16, arch=self.profile.gpu.arch.dotted, memory_per_job=1, site_packages="lib"
         )
-        return hashlib.sha256(activate.render(values).encode()).hexdigest()
+        return activate.fingerprint(values)
 
     def is_intact(self, generation: Generation, inputs: BuildInputs) -> bool:
         """Whether the current generation was made from the same inputs and its main parts are still there."""
@@ -177,6 +173,10 @@ class _Build:
         return same and all(part.exists() for part in parts)
 
     def check(self, lock: Lock) -> Report:
+        # A third of all imports, which a build that has nothing to do need not wait for.
+        from envspec.check.facts import Origin, Target
+        from envspec.check.run import check_lock
+
         with self.progress.stage("check") as stage:
             target = Target(self.python.version, self.python.machine)
             found = check_lock(
@@ -246,6 +246,8 @@ class _Build:
         return values
 
     def smoke(self, values: activate.ScriptValues, generation: Generation) -> None:
+        from envspec.smoke import smoke
+
         with self.progress.stage("smoke") as stage:
             environment = activate.environment(values, generation.path, self.environ)
             cuda_home = self.output.toolchains_dir / values.toolchain
