@@ -25,5 +25,9 @@ _KNOWN = {
 def explain_os_error(error: OSError) -> WorldError:
     """A WorldError for any OSError."""
     where = str(error.filename or "")
+    if error.errno == errno.ENOENT and not where:  # only getcwd has no name to tell
+        return WorldError(
+            "no-directory", "the current directory does not exist any more", fix="cd to one that does"
+        )
     code, what, fix = _KNOWN.get(error.errno or 0, ("os-error", error.strerror or str(error), ""))
     return WorldError(code, what, where=where, fix=fix)

@@ -13,7 +13,6 @@ from envspec.interpreter import ChosenPython, ask
 from envspec.profile import Profile, read_profile
 from envspec.uv import Uv
 
-
 # How long one example takes says more about the machine than about the code.
 settings.register_profile("envspec", deadline=None)
 settings.load_profile("envspec")

@@ -11,13 +11,14 @@ import functools
 import hashlib
 import http.server
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -564,6 +565,23 @@ def test_a_failing_first_build_of_an_unusable_python_makes_no_output(site: Site)
     assert not (site.root / "never").exists()
 
 
+def test_a_current_directory_that_is_gone(site: Site, tmp_path: Path) -> None:
+    call = f'cd {tmp_path} && rmdir {tmp_path} && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", call, "sh", *ENVSPEC, "build", str(site.root / "good.toml")],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, masked(done.stderr)) == (
+        3,
+        "",
+        "profile   failed after T s\n"
+        "error[no-directory]: the current directory does not exist any more\n"
+        "  fix: cd to one that does\n",
+    )
+    tmp_path.mkdir()
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 3 MB."""
@@ -699,10 +717,7 @@ def interrupted(site: Site, args: list[str], env: Mapping[str, str | None], reac
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 30
-    while not (reached.is_set() if isinstance(reached, threading.Event) else reached.exists()):
-        assert time.monotonic() < deadline and process.poll() is None, "the build never got there"
-        time.sleep(0.01)
+    until(reached.is_set if isinstance(reached, threading.Event) else reached.exists, process)
     if number is signal.SIGINT:
         os.killpg(process.pid, number)
     else:
@@ -794,6 +809,47 @@ def test_interrupted_while_compiling(site: Site, tmp_path: Path, number: signal.
     assert on_disk(site.root / "out") == before
     assert state(site.root / "out") == before_state
     assert site.build("p.toml", "--out", "after").code == 0
+
+
+def test_a_second_build_waits_for_the_first(site: Site, tmp_path: Path) -> None:
+    reached, go_on = tmp_path / "reached", tmp_path / "go on"
+    compiler = tmp_path / "c++"
+    compiler.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *-shared*) touch '{reached}'; while [ ! -e '{go_on}' ]; do sleep 0.02; done ;; esac\n"
+        'exec c++ "$@"\n'
+    )
+    compiler.chmod(0o755)
+    command = [*ENVSPEC, "build", "--python", sys.executable, "good.toml", "--out", "shared"]
+    first = subprocess.Popen(
+        command, cwd=site.root, env=environment({"CXX": str(compiler)}), stderr=subprocess.PIPE, text=True
+    )
+    until(reached.exists, first)
+    second = subprocess.Popen(
+        command, cwd=site.root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert second.stderr is not None
+    assert second.stderr.readline().startswith("profile   good: sm_120a")
+    waiting = second.stderr.readline().replace(str(site.root), "DIR")
+    assert re.fullmatch(
+        rf"waiting for process {first.pid} on '.+' since \d\d:\d\d:\d\d, which builds into DIR/shared\n",
+        waiting,
+    )
+    go_on.touch()
+    assert first.wait(timeout=30) == 0
+    out, err = second.communicate(timeout=30)
+    assert (second.returncode, out) == (
+        0,
+        "nothing to do: the environment is up to date\nsource shared/sglang_env.sh\n",
+    )
+    assert masked(err) == "lock      6 packages, lock unchanged (T s)\n"
+
+
+def until(reached: Callable[[], bool], process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Wait until a running build got that far."""
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline and process.poll() is None, "the build never got there"
+        time.sleep(0.01)
 
 
 def test_killed_outright_is_swept_by_the_next_build(site: Site, tmp_path: Path) -> None:
