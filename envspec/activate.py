@@ -7,12 +7,12 @@ that the same profile renders the same bytes on every machine.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
-import jinja2
 import msgspec
 
 from envspec.consumers import Consumer, Kind, consumers
@@ -53,7 +53,7 @@ class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
         seen: set[str] = set()
         for name, value in self.variables:
             where = f"environment.{name}"
-            _require(_settable(name), where, name, "a variable that neither envspec nor the shell owns")
+            _require(settable(name), where, name, "a variable that neither envspec nor the shell owns")
             _require(name not in seen, where, name, "set once")
             _require(_writable(value), where, value, "text without NUL")
             seen.add(name)
@@ -114,6 +114,13 @@ def render(values: ScriptValues) -> str:
     return _render(values, HostFiles())
 
 
+def fingerprint(values: ScriptValues) -> str:
+    """Changes whenever the text of the script would, without the cost of rendering it."""
+    template = (shipped("templates") / f"{SCRIPT}.j2").read_bytes()
+    settings = msgspec.json.encode((_settings(values), values, HostFiles()))
+    return hashlib.sha256(template + settings).hexdigest()
+
+
 def environment(
     values: ScriptValues,
     generation_dir: Path,
@@ -162,6 +169,8 @@ def quoted(text: str) -> str:
 
 
 def _render(values: ScriptValues, host: HostFiles) -> str:
+    import jinja2  # only a build that writes a script needs it
+
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader(shipped("templates")),
         undefined=jinja2.StrictUndefined,
@@ -264,7 +273,7 @@ _ENVSPEC_OWNED = frozenset(
 )
 
 
-def _settable(name: str) -> bool:
+def settable(name: str) -> bool:
     # Lower case belongs to the shells (zsh: path, status, argv); the proxy variables are the known exception.
     if re.fullmatch(r"[A-Z_][A-Z0-9_]*|[a-z]+_proxy", name) is None:
         return False

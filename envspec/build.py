@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from envspec import __version__, activate
-from envspec.check.facts import Origin, Target
-from envspec.check.run import check_lock
 from envspec.errors import EnvspecError, StageError
 from envspec.findings import Report, Severity
 from envspec.host_compiler import find_cxx
@@ -20,12 +18,11 @@ from envspec.interpreter import ChosenPython, choose_python
 from envspec.lock import Lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
 from envspec.manifest import BuildInputs, Manifest, ManifestPackage, encode, read_manifest
-from envspec.output import Generation, Output, claim, remove_tree
+from envspec.output import Generation, Output, claim, examine, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.records import winner
 from envspec.render import count_findings, render_finding
-from envspec.smoke import smoke
 from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 from envspec.uv import Uv
@@ -62,15 +59,20 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
         cxx = find_cxx(environ)
+        examine(request.out)
+        python = choose_python(profile, uv, Path("/"), wanted=request.python)
         output = claim(request.out)
-        python = choose_python(profile, uv, output.state, wanted=request.python)
         stage.result = f"{profile.name}: {profile.gpu.arch.sm}, Python {python.version}, {cxx}"
     if not python.headers:
         progress.note(
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
     with output.held(lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")):
-        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        try:
+            return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        except OSError as error:
+            error.filename = error.filename or str(output.root)  # a write does not say whose it was
+            raise
 
 
 class _Build:
@@ -96,6 +98,8 @@ class _Build:
         self.output = output
         self.progress = progress
         self.environ = environ
+        self.new_toolchain = ""
+        """The toolchain that this build added; without a published generation nothing vouches for it."""
 
     def run(self) -> BuildResult:
         lock = self.lock()
@@ -113,7 +117,7 @@ class _Build:
             self.smoke(values, generation)
             self.publish(lock, inputs, venv, tree, values, checked, generation)
         except BaseException:
-            self.output.discard(generation)
+            self.output.discard(generation, toolchain=self.new_toolchain)
             raise
         return self.result(generation, built=True)
 
@@ -153,7 +157,7 @@ class _Build:
         values = activate.ScriptValues(
             toolchain="0" * 16, arch=self.profile.gpu.arch.dotted, memory_per_job=1, site_packages="lib"
         )
-        return hashlib.sha256(activate.render(values).encode()).hexdigest()
+        return activate.fingerprint(values)
 
     def is_intact(self, generation: Generation, inputs: BuildInputs) -> bool:
         """Whether the current generation was made from the same inputs and its main parts are still there."""
@@ -169,6 +173,10 @@ class _Build:
         return same and all(part.exists() for part in parts)
 
     def check(self, lock: Lock) -> Report:
+        # A third of all imports, which a build that has nothing to do need not wait for.
+        from envspec.check.facts import Origin, Target
+        from envspec.check.run import check_lock
+
         with self.progress.stage("check") as stage:
             target = Target(self.python.version, self.python.machine)
             found = check_lock(
@@ -190,7 +198,7 @@ class _Build:
                 "check-failed",
                 f"the locked set cannot work: {', '.join(codes)}",
                 where=str(self.profile.path),
-                fix=f"envspec check --fix {self.profile.path}, or accept it: --allow {codes[0]}",
+                fix=f"envspec check --fix {shlex.quote(str(self.profile.path))}, or accept it: --allow {codes[0]}",
             )
         return found
 
@@ -217,6 +225,7 @@ class _Build:
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
                 write_tree(tree, venv.site_packages, new, stub)
+                self.new_toolchain = name
                 new.rename(at)
             (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
             stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
@@ -237,6 +246,8 @@ class _Build:
         return values
 
     def smoke(self, values: activate.ScriptValues, generation: Generation) -> None:
+        from envspec.smoke import smoke
+
         with self.progress.stage("smoke") as stage:
             environment = activate.environment(values, generation.path, self.environ)
             cuda_home = self.output.toolchains_dir / values.toolchain

@@ -5,6 +5,7 @@ Each verb imports what it needs when it runs, so that `envspec --help` and short
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 from envspec import __version__
-from envspec.errors import EnvspecError, Exit
+from envspec.errors import EnvspecError, Exit, Terminated
 
 if TYPE_CHECKING:
     from envspec.findings import Report
@@ -273,11 +274,18 @@ def _shell_word(path: Path) -> str:
     return shlex.quote(str(path))
 
 
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated(number)
+
+
 def main() -> NoReturn:
     """The entry point: every error the user can read becomes text and an exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and so do we then
+            signal.signal(number, _terminate)
     try:
         # Click gives the code of an Exit as the result when it does not stand alone.
-        code = cli.main(standalone_mode=False) or int(Exit.OK)
+        code = cli.main(prog_name="envspec", standalone_mode=False) or int(Exit.OK)
     except EnvspecError as error:
         from envspec.render import render_error
 
@@ -289,6 +297,8 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; the environment that was there before is untouched", err=True)
         code = int(Exit.INTERRUPTED)
+    except Terminated as ended:
+        code = ended.exit
     except OSError as error:
         from envspec.os_errors import explain_os_error
         from envspec.render import render_error

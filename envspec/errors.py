@@ -70,3 +70,11 @@ def error_words(error: EnvspecError) -> str:
     """An error in one line, for places that only mention it."""
     detail = error.why.splitlines()
     return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")
+
+
+class Terminated(BaseException):
+    """Somebody ended envspec (SIGTERM, SIGHUP): like Ctrl-C, it cleans up on its way out and nothing may stop it."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.exit = 128 + signal_number

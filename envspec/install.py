@@ -79,7 +79,7 @@ def _project(profile: Profile) -> str:
         'version = "0"',
         "[tool.uv]",
         "package = false",
-        *index_tables(profile),
+        *index_tables(profile, open_to_all=True),
     ]
     return "\n".join(lines) + "\n"
 

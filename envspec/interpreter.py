@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +24,9 @@ _ASK = (
     "'base':os.path.realpath(getattr(sys,'_base_executable',sys.executable)),"
     "'headers':os.path.exists(os.path.join(sysconfig.get_path('include'),'Python.h'))}))"
 )
+
+
+_VERSION = re.compile(r"3(\.\d{1,3}){0,2}")
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +50,12 @@ def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = N
     Order: the preferred minor, then newer minors before older ones; within a minor one with Python.h, then the newest
     patch. Raises UsageError `no-python`.
     """
-    if wanted and os.sep in wanted:
-        return _checked(profile, ask(Path(wanted)), wanted)
+    if wanted and not _VERSION.fullmatch(wanted):
+        return _named(profile, wanted, os.fspath(uv.env.get("PATH", "")))
     admitted = SpecifierSet(profile.python.versions)
     candidates: dict[Path, Interpreter] = {}
     for found in uv.interpreters(pyenv_directories(os.environ), cwd):
-        # pyenv's shims change their meaning with the directory they are called in.
-        if admitted.contains(found.version, prereleases=False) and "shims" not in found.path.parts:
+        if admitted.contains(found.version, prereleases=False):
             candidates.setdefault(Path(os.path.realpath(found.path)), found)
     if wanted:
         candidates = {p: f for p, f in candidates.items() if f"{f.version}.".startswith(f"{wanted}.")}
@@ -69,12 +73,45 @@ def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = N
         best = best or chosen
     if best is not None:
         return best
+    if wanted and _minor(wanted) not in profile.python.minors:
+        raise _outside(profile, f"Python {wanted}")
     raise UsageError(
         "no-python",
         f"no Python {wanted or profile.python.versions} was found",
-        where=f"{profile.path}: python.versions",
+        where="--python" if wanted else f"{profile.path}: python.versions",
         why="looked on PATH, in uv's own interpreters and in pyenv's",
-        fix=f"install one (uv python install {profile.python.prefer}) or pass --python PATH",
+        fix=f"install one (uv python install {wanted or profile.python.prefer}) or pass --python PATH",
+    )
+
+
+def _named(profile: Profile, wanted: str, path: str) -> ChosenPython:
+    """The interpreter that the user names by its path, or by a command such as `python3.11`."""
+    found = wanted if os.sep in wanted else shutil.which(wanted, path=path)
+    if found is None:
+        raise UsageError(
+            "no-python",
+            f"there is no Python {wanted!r}",
+            where="--python",
+            fix="name a version such as 3.12, a command on PATH or the path of an interpreter",
+        )
+    try:
+        chosen = ask(Path(found))
+    except WorldError as error:
+        raise UsageError(error.code, error.what, where="--python", why=error.why, fix=error.fix) from None
+    if chosen.implementation != "cpython" or not SpecifierSet(profile.python.versions).contains(
+        chosen.version, prereleases=True
+    ):
+        raise _outside(profile, f"{wanted} is {chosen.implementation} {chosen.version}, which")
+    return chosen
+
+
+def _outside(profile: Profile, what: str) -> UsageError:
+    return UsageError(
+        "python-outside-range",
+        f"{what} is not a CPython that the profile admits",
+        where="--python",
+        why=f"python.versions of {profile.path} is {profile.python.versions}",
+        fix="name another interpreter, or widen python.versions and lock again",
     )
 
 
@@ -90,8 +127,13 @@ def ask(path: Path) -> ChosenPython:
         )
         facts = msgspec.json.decode(answer.stdout, type=dict[str, object])
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it does not answer as a Python does"
         raise WorldError(
-            "python-broken", f"{path} is not a working Python", where=str(path), why=str(error)
+            "python-broken",
+            f"{path} is not a working Python",
+            where=str(path),
+            why=reason or str(error),
+            fix="name another interpreter: --python PATH",
         ) from None
     return ChosenPython(
         version=str(facts["version"]),
@@ -109,18 +151,6 @@ def pyenv_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
         return tuple(sorted(root.glob("versions/*/bin")))
     except OSError:
         return ()
-
-
-def _checked(profile: Profile, chosen: ChosenPython, wanted: str) -> ChosenPython:
-    fits = SpecifierSet(profile.python.versions).contains(chosen.version, prereleases=True)
-    if chosen.implementation != "cpython" or not fits:
-        raise UsageError(
-            "python-outside-range",
-            f"{wanted} is {chosen.implementation} {chosen.version}, the profile admits CPython {profile.python.versions}",
-            where="--python",
-            fix="name another interpreter, or widen python.versions and lock again",
-        )
-    return chosen
 
 
 def _minor(version: str) -> str:

@@ -6,6 +6,8 @@ import errno
 
 from envspec.errors import WorldError
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 _KNOWN = {
     errno.ENOSPC: ("disk-full", "the disk is full", "free space, or name another --out"),
     errno.EDQUOT: ("disk-full", "the disk quota is used up", "free space, or name another --out"),
@@ -23,5 +25,9 @@ _KNOWN = {
 def explain_os_error(error: OSError) -> WorldError:
     """A WorldError for any OSError."""
     where = str(error.filename or "")
+    if error.errno == errno.ENOENT and not where:  # only getcwd has no name to tell
+        return WorldError(
+            "no-directory", "the current directory does not exist any more", fix="cd to one that does"
+        )
     code, what, fix = _KNOWN.get(error.errno or 0, ("os-error", error.strerror or str(error), ""))
     return WorldError(code, what, where=where, fix=fix)

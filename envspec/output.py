@@ -24,6 +24,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import time
@@ -33,6 +34,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.errors import EnvspecError, UsageError, WorldError
+from envspec.os_errors import DISK_FULL, explain_os_error
 
 STATE = ".envspec"
 OWNER_TEXT = "This directory is made and managed by envspec. See envspec.json beside it.\n"
@@ -132,10 +134,18 @@ class Output:
                 remove_tree(self.toolchains_dir / name)
         remove_tree(self.work)
 
-    def discard(self, generation: Generation) -> None:
-        """Remove a generation that was not published."""
+    def discard(self, generation: Generation, *, toolchain: str = "") -> None:
+        """Remove a generation that was not published, with the toolchain that came with it, if any did.
+
+        One that was published in spite of all (the interruption came after the switch) is what people use: it stays.
+        """
+        current = self.current()
+        if current is not None and current.number == generation.number:
+            return
         remove_tree(generation.path)
-        remove_tree(self.work)
+        if toolchain:
+            remove_tree(self.toolchains_dir / toolchain)
+        self.sweep()
 
     def publish(self, generation: Generation, manifest: bytes) -> None:
         """Make a finished generation the current one. What is switched to is on disk before the switch."""
@@ -163,9 +173,10 @@ class Output:
                 "output-unwritable", f"cannot lock {self.root}: {error.strerror}", where=str(self.state)
             ) from None
         try:
-            write_synced(self.state / "holder", json.dumps(
-                {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
-            ).encode())  # fmt: skip
+            with contextlib.suppress(OSError):  # it only tells others whom they wait for
+                write_synced(self.state / "holder", json.dumps(
+                    {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
+                ).encode())  # fmt: skip
             yield
         finally:
             with contextlib.suppress(OSError):
@@ -186,11 +197,12 @@ def claim(root: Path) -> Output:
 
     Raises UsageError `output-*` for a path that cannot be an output, WorldError `output-unwritable`.
     """
-    _check_path(root)
+    examine(root)
     try:
-        _check_foreign(root)
         root.mkdir(parents=True, exist_ok=True)
         output = Output(root.resolve())
+        owner = output.state / "owner"
+        # The owner first: whatever happens then, the directory is known as ours.
         for directory in (output.state, output.generations_dir, output.toolchains_dir, output.jit_dir):
             if directory.is_symlink():
                 raise UsageError(
@@ -199,19 +211,33 @@ def claim(root: Path) -> Output:
                     fix="remove the link, or name another --out",
                 )
             directory.mkdir(exist_ok=True)
-        owner = output.state / "owner"
-        if not owner.exists():
-            write_synced(owner, OWNER_TEXT.encode())
-        elif not os.access(output.state, os.W_OK):
+            if not owner.exists():
+                write_synced(owner, OWNER_TEXT.encode())
+        if not os.access(output.state, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output.state))
     except OSError as error:
-        raise WorldError(
-            "output-unwritable",
-            f"cannot write to {root}: {error.strerror}",
-            where=str(error.filename or root),
-            fix="name a directory that you may write to: --out DIR",
-        ) from None
+        raise _unwritable(root, error) from None
     return output
+
+
+def examine(root: Path) -> None:
+    """Refuse what cannot become an output, before anything is done for it. Raises what `claim` raises."""
+    _check_path(root)
+    try:
+        _check_foreign(root)
+    except OSError as error:
+        raise _unwritable(root, error) from None
+
+
+def _unwritable(root: Path, error: OSError) -> WorldError:
+    if error.errno in DISK_FULL:
+        return explain_os_error(error)
+    return WorldError(
+        "output-unwritable",
+        f"cannot write to {root}: {error.strerror}",
+        where=str(error.filename or root),
+        fix="name a directory that you may write to: --out DIR",
+    )
 
 
 def existing(root: Path) -> Output:
@@ -241,7 +267,7 @@ def _check_path(root: Path) -> None:
             f"{root} is a link",
             where="--out",
             why="envspec writes only where it was told to, not where a link may lead tomorrow",
-            fix=f"name the directory itself: --out {os.path.realpath(root)}",
+            fix=f"name the directory itself: --out {shlex.quote(os.path.realpath(root))}",
         )
 
 
@@ -255,8 +281,8 @@ def _check_foreign(root: Path) -> None:
     names = _names(root)
     owner = root / STATE / "owner"
     if names and not (owner.is_file() and not (root / STATE).is_symlink()):
-        if names == (STATE,) and not _names(root / STATE):
-            return
+        if names == (STATE,) and set(_names(root / STATE)) <= {".owner.new"}:
+            return  # a claim that was cut short
         raise UsageError(
             "output-foreign",
             f"{root} is not empty and was not made by envspec",
@@ -303,11 +329,18 @@ def remove_tree(path: Path) -> None:
 def write_synced(path: Path, data: bytes) -> None:
     """Write a file so that it is either there whole or not at all, also after a loss of power."""
     temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # write and fsync do not say whose
+        raise
 
 
 def _sync_directory(path: Path) -> None:

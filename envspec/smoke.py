@@ -6,7 +6,11 @@ It is the smallest program that meets most failures of the field: nvcc with its 
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -46,6 +50,12 @@ class SmokeResult(msgspec.Struct, frozen=True):
 
 def smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
     """Compile and link; raise StageError `smoke-*` with the compiler's own words."""
+    # A compiler that is ended leaves its temporary files. They cannot lie in `work`: fatbinary splits their path at commas.
+    with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work)
+
+
+def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
     work.mkdir(parents=True)
     source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
     source.write_text(KERNEL, encoding="utf-8")
@@ -107,25 +117,33 @@ def _check_origin(traced: str, cuda_home: Path) -> None:
 
 
 def _run(code: str, what: str, command: Sequence[str], environment: Mapping[str, str], work: Path) -> str:
+    """Run a compiler to its end. Compilers call others: whatever ends it early has to end all of them."""
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             env=dict(environment),
             cwd=work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_TIMEOUT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0]) from None
     except OSError as error:
         raise StageError(code, f"{what}: {error.strerror}", where=command[0]) from None
-    text = done.stdout.decode("utf-8", "replace")
-    if done.returncode != 0:
+    with process:
+        try:
+            output, _ = process.communicate(timeout=_TIMEOUT)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0]) from None
+            raise
+    text = output.decode("utf-8", "replace")
+    if process.returncode != 0:
         lines = [line for line in text.splitlines() if line.strip()]
         shown = "\n".join(
             "".join(c if c.isprintable() else "?" for c in line) for line in lines[:_QUOTED_LINES]
         )
-        raise StageError(code, f"{what} (exit {done.returncode})", where=" ".join(command[:1]), why=shown)
+        raise StageError(code, f"{what} (exit {process.returncode})", where=command[0], why=shown)
     return text

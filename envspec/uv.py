@@ -105,10 +105,16 @@ class Uv:
         return self.run(["--version"], cwd=Path("/")).split()[1]
 
     def interpreters(self, search: Sequence[Path], cwd: Path) -> tuple[Interpreter, ...]:
-        """Every CPython that uv finds on PATH, in its own store, and in the directories `search`."""
-        path = os.pathsep.join([self.env.get("PATH", ""), *map(str, search)])
+        """Every CPython that uv finds on PATH, in its own store, and in the directories `search`.
+
+        pyenv's shims are passed over: most refuse to run, the others change their meaning with the directory they are
+        called in, and asking them all takes more than a second.
+        """
+        on_path = self.env.get("PATH", "").split(os.pathsep)
+        path = os.pathsep.join([d for d in on_path if Path(d).name != "shims"] + [str(d) for d in search])
+        # Whatever configuration lies near `cwd` has no say in which interpreters there are.
         text = self.run(
-            ["python", "list", "--only-installed", "--output-format", "json"],
+            ["python", "list", "--no-config", "--only-installed", "--output-format", "json"],
             cwd=cwd,
             extra_env={"PATH": path},
         )
@@ -135,8 +141,12 @@ class Uv:
         return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project)
 
     def venv(self, at: Path, python: Path, cwd: Path, prompt: str) -> None:
-        """Create a relocatable venv: its scripts find the interpreter beside themselves."""
-        self.run(["venv", "--relocatable", "--python", str(python), "--prompt", prompt, str(at)], cwd=cwd)
+        """Create a relocatable venv: its scripts find the interpreter beside themselves.
+
+        uv writes the prompt unquoted into bin/activate, where a shell would run `$(...)` in it: only plain letters pass.
+        """
+        plain = re.sub(r"[^A-Za-z0-9._+-]", "_", prompt)
+        self.run(["venv", "--relocatable", "--python", str(python), f"--prompt={plain}", str(at)], cwd=cwd)
 
     def install(
         self,

@@ -37,6 +37,7 @@ class WheelMetadata(msgspec.Struct, frozen=True):
     version: str
     requires: tuple[str, ...]
     requires_python: str = ""
+    extras: tuple[str, ...] = ()
 
     def requirements(self) -> tuple[Requirement, ...]:
         """`Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
@@ -57,6 +58,7 @@ def parse_metadata(text: str) -> WheelMetadata:
         version=str(message.get("Version", "")),
         requires=tuple(str(v) for v in message.get_all("Requires-Dist", [])),
         requires_python=str(message.get("Requires-Python", "")),
+        extras=tuple(str(v) for v in message.get_all("Provides-Extra", [])),
     )
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from envspec.interpreter import ChosenPython, ask
 from envspec.profile import Profile, read_profile
 from envspec.uv import Uv
+
+# How long one example takes says more about the machine than about the code.
+settings.register_profile("envspec", deadline=None)
+settings.load_profile("envspec")
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +24,14 @@ def python() -> ChosenPython:
     return ask(Path(sys.executable))
 
 
-@pytest.fixture(autouse=True)
-def own_envspec_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def own_envspec_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the user's envspec cache; uv's cache is shared on purpose, it holds the real wheels."""
-    monkeypatch.setenv("ENVSPEC_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "envspec-cache"))
-    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAX_JOBS", "PYTHONPATH"):
-        monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENVSPEC_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "envspec-cache"))
+        for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAX_JOBS", "PYTHONPATH"):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture

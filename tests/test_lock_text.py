@@ -108,7 +108,7 @@ def test_a_damaged_lock_file_tells_how_to_make_it_again(tmp_path: Path) -> None:
         "error[lock-damaged]: p.lock is not a lock that envspec wrote\n"
         "  p.lock, line 1\n"
         "  it must begin with '# envspec-lock: 1'\n"
-        "  fix: make it again: envspec lock p.toml\n"
+        "  fix: restore it from version control, or delete it and run: envspec lock p.toml\n"
     )
 
 

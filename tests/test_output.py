@@ -64,6 +64,34 @@ def test_an_empty_directory_may_be_used(tmp_path: Path) -> None:
     assert finished(claim(tmp_path / "out")) == 1
 
 
+@pytest.mark.parametrize("left", [(), (".owner.new",)])
+def test_a_claim_that_was_cut_short_can_be_made_again(tmp_path: Path, left: tuple[str, ...]) -> None:
+    (tmp_path / "out" / ".envspec").mkdir(parents=True)
+    for name in left:
+        (tmp_path / "out" / ".envspec" / name).write_text("")
+    assert finished(claim(tmp_path / "out")) == 1
+
+
+def test_what_was_published_is_not_discarded(tmp_path: Path) -> None:
+    output = claim(tmp_path / "out")
+    generation = output.begin()
+    generation.script.write_text("x")
+    output.publish(generation, b"{}\n")
+    output.discard(generation)  # as after an interruption between the switch and the last line
+    assert output.current() == generation and generation.script.exists()
+
+
+def test_what_was_not_published_is_discarded_with_its_toolchain(tmp_path: Path) -> None:
+    output = claim(tmp_path / "out")
+    finished(output)
+    generation = output.begin()
+    for name in ("old", "new", "new-half"):
+        (output.toolchains_dir / name).mkdir()
+    output.discard(generation, toolchain="new")
+    assert output.numbers() == (1,)
+    assert [p.name for p in output.toolchains_dir.iterdir()] == ["old"]
+
+
 @pytest.mark.parametrize(
     "planted", ["out", "out/.envspec", "out/.envspec/generations", "out/.envspec/toolchains"]
 )

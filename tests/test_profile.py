@@ -93,7 +93,9 @@ def test_shipped_profiles_are_found_by_name() -> None:
         ),
         (
             ('"12.0a"', "12.0"),
-            "error[profile-wrong-type]: gpu.arch must be a string, not a number: 12.0\n  p.toml\n",
+            "error[profile-wrong-type]: gpu.arch must be a string, not a number: 12.0\n"
+            "  p.toml\n"
+            '  fix: put it in quotes: "12.0"\n',
         ),
         (
             ('"12.0a"', '"13.7"'),
@@ -122,8 +124,40 @@ def test_shipped_profiles_are_found_by_name() -> None:
         ),
         (
             ("[packages]", "[environment]\nLD_LIBRARY_PATH = 'x'\n[packages]"),
-            "error[profile-value]: environment.LD_LIBRARY_PATH is set by envspec itself and cannot be set by a profile\n"
+            "error[profile-value]: environment.LD_LIBRARY_PATH belongs to envspec or to the shell "
+            "and cannot be set by a profile\n"
             "  p.toml\n",
+        ),
+        (
+            ("[packages]", "[environment]\nHISTFILE = 'x'\n[packages]"),
+            "error[profile-value]: environment.HISTFILE belongs to envspec or to the shell "
+            "and cannot be set by a profile\n"
+            "  p.toml\n",
+        ),
+        (
+            ("[packages]", "[packages]\nninja = '1.*'"),
+            "error[profile-value]: packages.ninja is not a version: '1.*'\n"
+            "  p.toml\n"
+            '  fix: did you mean "==1.*"?\n',
+        ),
+        (
+            ("[packages]", '[cuda]\ntoolkit = "12.9.1"\n[packages]'),
+            "error[profile-value]: cuda.toolkit is a release whose wheels hold no compiler: '12.9.1'\n"
+            "  p.toml\n"
+            '  fix: wheels hold nvcc since CUDA 13; for example "13.0.2" or "13.2.1"\n',
+        ),
+        (
+            ("[packages]", '[[index]]\nname = "a"\nurl = "https://wheels.example/a b"\n[packages]'),
+            "error[profile-value]: index[0].url is not an address: 'https://wheels.example/a b'\n"
+            "  p.toml\n"
+            "  fix: write what is not ASCII as %xx, a space as %20\n",
+        ),
+        (
+            (
+                "[packages]",
+                '[[override]]\nname = "a"\nversion = "1"\nreason = "x\\n# machines: x"\n[packages]',
+            ),
+            "error[profile-value]: override[0].reason must be one line of text: 'x\\n# machines: x'\n  p.toml\n",
         ),
         (
             ("[packages]", "[python]\nversions = '>=4'\n[packages]"),

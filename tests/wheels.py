@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import platform
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from envspec.toolkit.shared_object import Processor, shared_object
 
 
 def make_wheel(
@@ -51,3 +54,44 @@ def make_wheel(
 
 def _digest(data: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+NVCC_STAND_IN = r"""#!/bin/sh
+# Stands in for nvcc where only the way around it is tested: the host side of a kernel, from the host compiler.
+for last do :; done
+echo 'extern "C" int cuInit(unsigned), cudaDeviceSynchronize(); int run() { return cuInit(0) + cudaDeviceSynchronize(); }' |
+    exec c++ -x c++ -fPIC -c - -o "$last"
+"""
+
+
+def make_toolkit(directory: Path) -> str:
+    """Wheels with the names, versions and shape of CUDA 13.2.1's compiler, in a few kilobytes.
+
+    The return value is the `[packages]` lines that ask for them. For what happens around a compiler; whether kernels
+    compile is tested with the real ones.
+    """
+    cudart = shared_object("libcudart.so.13", ["cudaDeviceSynchronize"], _processor())
+    root = "nvidia/cu13"
+    parts: dict[str, tuple[str, dict[str, bytes | str]]] = {
+        "nvidia-cuda-nvcc": ("13.2.78", {f"{root}/bin/nvcc": NVCC_STAND_IN}),
+        "nvidia-cuda-crt": ("13.2.78", {f"{root}/include/crt/host_config.h": "\n"}),
+        "nvidia-nvvm": ("13.2.78", {f"{root}/nvvm/bin/cicc": "\n"}),
+        "nvidia-cuda-nvrtc": ("13.2.78", {f"{root}/lib/libnvrtc-builtins.so.13.2": "\n"}),
+        "nvidia-cuda-cccl": ("13.2.75", {f"{root}/include/nv/target": "\n"}),
+        "nvidia-cuda-runtime": (
+            "13.2.75",
+            {
+                f"{root}/include/cuda.h": "CUresult CUDAAPI cuInit(unsigned int Flags);\n",
+                f"{root}/lib/libcudart.so.13": cudart,
+            },
+        ),
+    }
+    for name, (version, files) in parts.items():
+        make_wheel(directory, name, version, files)
+    return "".join(f'{name} = "{version}"\n' for name, (version, _) in parts.items())
+
+
+def _processor() -> Processor:
+    if platform.machine() == "aarch64":
+        return Processor(e_machine=183, page=0x10000, code=b"\xc0\x03\x5f\xd6", trap=b"\0")
+    return Processor(e_machine=62, page=0x1000, code=b"\xc3", trap=b"\xcc")

@@ -35,7 +35,7 @@ from envspec.check.looks import look_into_all
 from envspec.errors import EnvspecError, error_words
 from envspec.lock import Lock
 from envspec.lock.graph import Graph, ResolvedFile, parse_uv_lock, with_hashes
-from envspec.lock.resolve import index_tables
+from envspec.lock.resolve import index_tables, source_table
 from envspec.lock.targets import target_environment
 from envspec.profile import Profile
 from envspec.toolkit.components import component_of
@@ -174,6 +174,7 @@ def _pins_project(profile: Profile, lock: Lock) -> str:
         f"environments = {json.dumps(markers)}",
         f"override-dependencies = {json.dumps(pins)}",
         *index_tables(profile),
+        *source_table(profile),
     ]
     return "\n".join(lines) + "\n"
 

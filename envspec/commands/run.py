@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,9 +35,13 @@ def run_inside(out: Path, command: Sequence[str]) -> NoReturn:
             "command-not-found",
             f"there is no command {command[0]!r}",
             where=f"PATH of the environment in {out}",
+            fix="check its name; what a package brings has to be in the profile",
         )
     sys.stdout.flush()
     sys.stderr.flush()
+    # Python ignores these, and what is ignored stays so in the command: `envspec run -- yes | head` would not end.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execve(found, list(command), environment)
     except OSError as error:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envspec.errors import EnvspecError, UsageError, WorldError
 from envspec.lock.model import Lock, LockChange, compare
 from envspec.lock.resolve import resolve
 from envspec.lock.text import read_lock, render_lock
+from envspec.os_errors import DISK_FULL, explain_os_error
 from envspec.output import write_synced
 from envspec.profile import Profile
 from envspec.uv import Uv
@@ -47,6 +50,8 @@ def ensure_lock(
     Raises UsageError `lock-missing` or `lock-outdated` where the mode forbids to write.
     """
     old = read_lock(profile.lock_path)
+    if upgrade is not None:
+        upgrade = [canonicalize_name(name) for name in upgrade]
     matches = old is not None and old.profile_digest == profile.lock_digest
     if old is not None and upgrade is None and (matches or mode is LockMode.FROZEN):
         return LockOutcome(lock=old, action="kept")
@@ -70,13 +75,13 @@ def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecErr
             "lock-missing",
             f"there is no lock {profile.lock_path}",
             where=f"--{mode.value}",
-            fix=f"make it: envspec lock {profile.path}",
+            fix=f"make it: envspec lock {shlex.quote(str(profile.path))}",
         )
     return UsageError(
         "lock-outdated",
         f"{profile.lock_path} was made from another version of the profile",
         where=f"--{mode.value}",
-        fix=f"make it again: envspec lock {profile.path}",
+        fix=f"make it again: envspec lock {shlex.quote(str(profile.path))}",
     )
 
 
@@ -85,6 +90,8 @@ def write_lock(path: Path, lock: Lock) -> None:
     try:
         write_synced(path, render_lock(lock).encode("utf-8"))
     except OSError as error:
+        if error.errno in DISK_FULL:
+            raise explain_os_error(error) from None
         raise WorldError(
             "lock-unwritable",
             f"cannot write {path}: {error.strerror}",

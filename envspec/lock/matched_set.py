@@ -8,7 +8,7 @@ The set is therefore asked for as a whole, and overrides whoever asks for anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 from packaging.requirements import Requirement
@@ -41,16 +41,6 @@ def matched_requirement(profile: Profile) -> str | None:
 def matched_set(profile: Profile, graph: Graph) -> MatchedSet:
     """The set, from the resolution of `matched_requirement`; versions that the profile names itself replace its members."""
     assert profile.cuda is not None
-    meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
-    known = {edge.extra for edge in meta.edges} if meta else set()
-    for component in profile.cuda.components:
-        if component not in known:
-            raise UsageError(
-                "toolkit-no-component",
-                f"CUDA toolkit {profile.cuda.toolkit} has no component {component!r}",
-                where=f"{profile.path}: cuda.components",
-                fix=f"it has {', '.join(sorted(known - {'all'}))}" if known else "",
-            )
     versions = {p.name: p.version for p in graph.packages if p.name != METAPACKAGE}
     by_user = []
     for package in profile.packages:
@@ -58,6 +48,22 @@ def matched_set(profile: Profile, graph: Graph) -> MatchedSet:
             versions[package.name] = package.specifier.removeprefix("==")
             by_user.append(package.name)
     return MatchedSet(profile.cuda.toolkit, tuple(sorted(versions.items())), tuple(sorted(by_user)))
+
+
+def require_components(profile: Profile, known: Collection[str]) -> None:
+    """Refuse a component that this release does not have (`known`: the metapackage's extras); uv only warns of it.
+
+    Raises UsageError `toolkit-no-component`.
+    """
+    assert profile.cuda is not None
+    for component in profile.cuda.components:
+        if component not in known:
+            raise UsageError(
+                "toolkit-no-component",
+                f"CUDA toolkit {profile.cuda.toolkit} has no component {component!r}",
+                where=f"{profile.path}: cuda.components",
+                fix=f"it has {', '.join(sorted(set(known) - {'all'}))}",
+            )
 
 
 def contradictions(
@@ -129,4 +135,12 @@ def path_to_profile(name: str, graph: Graph) -> list[str]:
     return ["your profile"]
 
 
-__all__ = ["MatchedSet", "asked", "contradictions", "matched_requirement", "matched_set", "path_to_profile"]
+__all__ = [
+    "MatchedSet",
+    "asked",
+    "contradictions",
+    "matched_requirement",
+    "matched_set",
+    "path_to_profile",
+    "require_components",
+]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,14 @@ from packaging.utils import canonicalize_name
 
 from envspec.errors import UsageError
 from envspec.lock.graph import ROOT, Graph, ResolvedFile, ResolvedPackage, parse_uv_lock, prune, with_hashes
-from envspec.lock.matched_set import METAPACKAGE, MatchedSet, contradictions, matched_requirement, matched_set
+from envspec.lock.matched_set import (
+    METAPACKAGE,
+    MatchedSet,
+    contradictions,
+    matched_requirement,
+    matched_set,
+    require_components,
+)
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
 from envspec.profile import Profile
@@ -48,7 +56,7 @@ def resolve(
     `keep` is an older lock whose versions are preferred where they still fit. `upgrade` frees some of them: None
     frees none, an empty sequence all, names free those packages.
     """
-    with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work:
+    with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work, _about(profile):
         matched = _read_matched_set(profile, uv, python, Path(work) / "toolkit")
         project = Path(work) / "profile"
         write_project(
@@ -78,13 +86,27 @@ def resolve(
     return Resolution(_lock(profile, graph, exported, records), graph, metadata)
 
 
+@contextlib.contextmanager
+def _about(profile: Profile) -> Iterator[None]:
+    """What uv says is about this profile, which it does not know."""
+    try:
+        yield
+    except UsageError as error:
+        error.where = error.where or str(profile.path)
+        raise
+
+
 def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> MatchedSet | None:
     requirement = matched_requirement(profile)
     if requirement is None:
         return None
     write_project(project, profile, requirements=[requirement], overrides=[])
     uv.lock(project, python, None)
-    return matched_set(profile, parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
+    read = fetch_metadata(meta.wheels[:1] if meta else (), offline=uv.offline)
+    require_components(profile, {extra for metadata in read.values() for extra in metadata.extras})
+    return matched_set(profile, graph)
 
 
 def release_with(package: str, version: str, profile: Profile, uv: Uv, python: Path) -> str | None:
@@ -152,22 +174,30 @@ def write_project(
         "[tool.uv]",
         *uv,
         *index_tables(profile),
+        *source_table(profile),
     ]
-    sources = {p.name: p.index for p in profile.packages if p.index}
-    if sources:
-        text += [
-            "[tool.uv.sources]",
-            *(f"{name} = {{ index = {json.dumps(i)} }}" for name, i in sources.items()),
-        ]
     (project / "pyproject.toml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def index_tables(profile: Profile) -> list[str]:
-    """`[[tool.uv.index]]` for each index of the profile, in order."""
+def source_table(profile: Profile) -> list[str]:
+    """`[tool.uv.sources]`: which packages the profile takes from which index."""
+    sources = {p.name: p.index for p in profile.packages if p.index}
+    lines = [f"{name} = {{ index = {json.dumps(index)} }}" for name, index in sources.items()]
+    return ["[tool.uv.sources]", *lines] if lines else []
+
+
+def index_tables(profile: Profile, *, open_to_all: bool = False) -> list[str]:
+    """`[[tool.uv.index]]` for each index of the profile, in order.
+
+    `open_to_all` drops `explicit`: where requirements stand in a file, uv knows no sources, and the hashes decide.
+    """
     lines = []
     for index in profile.indexes:
         lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(index.url)}"]
-        lines += [f"default = {str(index.default).lower()}", f"explicit = {str(index.explicit).lower()}"]
+        lines += [
+            f"default = {str(index.default).lower()}",
+            f"explicit = {str(index.explicit and not open_to_all).lower()}",
+        ]
         if index.flat:
             lines.append('format = "flat"')
     return lines

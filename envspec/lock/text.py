@@ -14,6 +14,7 @@ one of the forms written here.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,7 +93,8 @@ def read_lock(path: Path) -> Lock | None:
             f"{path} is not a lock that envspec wrote",
             where=f"{path}, line {error.line}" if isinstance(error, LockSyntaxError) else str(path),
             why=str(error) if isinstance(error, LockSyntaxError) else "it is not UTF-8",
-            fix=f"make it again: envspec lock {path.with_suffix('.toml')}",
+            fix="restore it from version control, or delete it and run: envspec lock "
+            + shlex.quote(str(path.with_suffix(".toml"))),
         ) from None
 
 

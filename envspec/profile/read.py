@@ -16,10 +16,12 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
+from envspec.activate import settable
 from envspec.archs import find_known, known_archs, parse_arch
 from envspec.errors import UsageError, WorldError
 from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
 from envspec.profile.strict import Table, nearest, show
+from envspec.resources import shipped_profiles
 
 MAX_BYTES = 1 << 20
 """No honest profile is larger; a larger file is a mistake (or an attack) and is not read."""
@@ -34,16 +36,17 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 # CPython minors that uv and the wheels of this field know; the range is cut to these.
 _PYTHON_MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 _TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
+# Every nvidia-cuda-nvcc-cu12 on the index (12.0.76 to 12.9.86, all 22 looked into) holds ptxas and libnvvm, but neither
+# nvcc nor cicc nor cudafe++: nothing can be compiled with them.
+_FIRST_WITH_NVCC = 13
 _COMPONENTS = (
     "nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl", "cupti", "nvjitlink", "nvtx", "cublas", "cufft", "cufile",
     "curand", "cusolver", "cusparse", "npp", "nvjpeg", "nvfatbin", "nvptxcompiler", "cuobjdump", "nvdisasm",
-    "nvprune", "culibos", "cuxxfilt", "sanitizer", "opencl", "profiler", "nvml", "ctadvisor", "tileiras",
+    "nvprune", "cudla", "culibos", "cuxxfilt", "sanitizer", "opencl", "profiler", "nvml", "ctadvisor", "tileiras",
 )  # fmt: skip
-# What envspec itself sets in the environment script; a profile that set them too would win by accident of order.
-_RESERVED = (
-    "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH",
-    "LD_PRELOAD", "IFS", "ENVSPEC_GENERATION",
-)  # fmt: skip
+
+# These change what every program loads or means; the others that a profile cannot set are known to `activate`.
+_RESERVED = ("LD_PRELOAD", "ENVSPEC_GENERATION")
 
 
 def read_profile(path: Path, text: str | None = None) -> Profile:
@@ -98,8 +101,15 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
     where = f"{path}, which {extended_by} extends" if extended_by else str(path)
-    if "\0" in str(path):
-        raise UsageError("profile-missing", f"no file can be named {show(str(path))}", where=show(where))
+    if not path.name.isprintable():
+        # Its name goes into the lock, into prompts and into messages, all of which are lines of text.
+        raise UsageError(
+            "profile-name",
+            f"a profile cannot be named {show(path.name)}",
+            where="PROFILE",
+            why="the name holds a control character or a letter that cannot be printed",
+            fix="rename the file",
+        )
     try:
         if path.is_dir():
             raise UsageError(
@@ -157,8 +167,10 @@ def _other_profiles(path: Path) -> str:
     """Name the profile that was probably meant."""
     try:
         found = sorted(p.name for p in path.parent.glob("*.toml"))[:100]
-    except OSError:
+    except (OSError, ValueError):
         found = []
+    if len(path.parts) == 1:
+        found += [shipped.stem for shipped in shipped_profiles()]
     if not found:
         return "give the path of a .toml file, or the name of a shipped profile (envspec profiles)"
     return nearest(path.name, found)
@@ -245,6 +257,12 @@ class _Reader:
             table.fail(
                 "toolkit", f"is not a CUDA toolkit release: {show(toolkit)}", fix='for example "13.2.1"'
             )
+        if int(toolkit.partition(".")[0]) < _FIRST_WITH_NVCC:
+            table.fail(
+                "toolkit",
+                f"is a release whose wheels hold no compiler: {show(toolkit)}",
+                fix=f'wheels hold nvcc since CUDA {_FIRST_WITH_NVCC}; for example "13.0.2" or "13.2.1"',
+            )
         default = ("nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl")
         components = table.strings("components")
         for position, component in enumerate(components or ()):
@@ -281,6 +299,8 @@ class _Reader:
             if local:
                 table.fail("version", f"must have no local label: {show(local)}")
             reason = table.need("reason", str, 'reason = "2.4 breaks X, see ..."')
+            if not reason.isprintable() or not reason.strip():
+                table.fail("reason", f"must be one line of text: {show(reason)}")
             table.close()
             found.append(Override(name=name, specifier=specifier, reason=reason))
         return tuple(sorted(found, key=lambda o: o.name))
@@ -306,11 +326,15 @@ class _Reader:
         return tuple(found)
 
     def _index_url(self, table: Table, url: str) -> str:
-        if re.match(r"https?://[^\s/]", url):
-            return url
-        if "://" in url and not url.startswith("file://"):
-            table.fail("url", f"is neither http(s), file nor a directory: {show(url)}")
-        if url.startswith("file://"):
+        if "://" in url:
+            if not re.match(r"https?://[^/]|file:///", url):
+                table.fail("url", f"is neither http(s), file nor a directory: {show(url)}")
+            if not re.fullmatch(r"[!-~]+", url):
+                table.fail(
+                    "url",
+                    f"is not an address: {show(url)}",
+                    fix="write what is not ASCII as %xx, a space as %20",
+                )
             return url
         # A relative directory belongs to the profile, not to wherever the command was called.
         return (self.path.parent / url).resolve().as_uri()
@@ -361,8 +385,8 @@ class _Reader:
         for key, value in table.items():
             if not _VARIABLE.fullmatch(key):
                 table.fail(key, "is not the name of an environment variable")
-            if key in _RESERVED or key.startswith("BASH_FUNC"):
-                table.fail(key, "is set by envspec itself and cannot be set by a profile")
+            if key in _RESERVED or not settable(key):
+                table.fail(key, "belongs to envspec or to the shell and cannot be set by a profile")
             if not isinstance(value, str):
                 table.fail(
                     key,
@@ -435,7 +459,12 @@ def _requested_version(table: Table, key: str, text: str) -> tuple[str, str]:
         try:
             specifiers = SpecifierSet(text)
         except InvalidSpecifier:
-            table.fail(key, f"is not a version: {show(text)}", fix='for example "1.2.3", ">=1.2,<2" or "*"')
+            example = (
+                f'did you mean "=={text}"?'
+                if text.endswith(".*")
+                else 'for example "1.2.3", ">=1.2,<2" or "*"'
+            )
+            table.fail(key, f"is not a version: {show(text)}", fix=example)
         if not text.strip():
             table.fail(key, "is empty", fix='write "*" for any version')
         if any("+" in s.version for s in specifiers):

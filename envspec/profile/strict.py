@@ -74,6 +74,7 @@ class Table:
                 key,
                 f"must be {_TYPE_NAMES[kind]}, not {actual}: {show(value)}",
                 code="profile-wrong-type",
+                fix=f'put it in quotes: "{value}"' if kind is str and type(value) in (int, float) else "",
             )
         return value
 

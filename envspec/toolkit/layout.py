@@ -99,13 +99,21 @@ def plan_tree(packages: Iterable[InstalledPackage]) -> ToolkitTree:
         for file in _bundled_cccl(packages):
             taken.setdefault(file.to, file)
     if "bin/nvcc" not in taken:
-        raise EnvspecError(
-            "toolkit-missing",
-            "no package of this environment brings nvcc",
-            fix='add a [cuda] section to the profile: toolkit = "13.2.1"',
-        )
+        raise _no_compiler(taken)
     files = tuple(sorted(taken.values(), key=lambda f: f.to))
     return ToolkitTree(files, _links(taken), tuple(shadowed))
+
+
+def _no_compiler(taken: Mapping[str, TreeFile]) -> EnvspecError:
+    assembler = taken.get("bin/ptxas")
+    return EnvspecError(
+        "toolkit-missing",
+        "no package of this environment brings nvcc",
+        why=f"{assembler.owner} brings ptxas, but no wheel of CUDA 12 holds nvcc or cicc"
+        if assembler
+        else "",
+        fix='ask for a toolkit whose wheels hold a compiler in the profile: [cuda] toolkit = "13.2.1"',
+    )
 
 
 def _component_files(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]:

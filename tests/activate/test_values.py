@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envspec.activate import ScriptValues, _settable, _settings, environment
+from envspec.activate import ScriptValues, _settings, environment, fingerprint, render, settable
 from envspec.consumers import Kind, consumers
 from envspec.errors import UsageError
 from tests.activate.conftest import VALUES, Shell
@@ -48,7 +48,7 @@ def test_bad_values_are_refused(changes: dict[str, object], message: str) -> Non
     "name", ["HF_HOME", "NCCL_P2P_LEVEL", "https_proxy", "HTTPS_PROXY", "LD_PRELOAD", "LANG"]
 )
 def test_users_may_set_their_own(name: str) -> None:
-    assert _settable(name)
+    assert settable(name)
 
 
 # Harmless to set, or what users do set.
@@ -82,7 +82,7 @@ def test_no_variable_of_a_shell_may_be_set(all_shells: tuple[Shell, ...], tmp_pa
             names = shell.says(asked[shell.name], cwd=tmp_path).split()
             own = {name for name in names if not name.startswith("LC_")} - COMMON
             assert len(own) > 20
-            assert sorted(name for name in own if _settable(name)) == []
+            assert sorted(name for name in own if settable(name)) == []
 
 
 def test_each_variable_has_one_row_and_its_source() -> None:
@@ -127,3 +127,18 @@ def test_a_path_that_no_list_can_hold_is_refused(tmp_path: Path) -> None:
 def test_every_touched_variable_is_named_once() -> None:
     names = _settings(VALUES).names
     assert len(set(names)) == len(names)
+
+
+def test_the_fingerprint_follows_the_text() -> None:
+    """It decides whether a build has something to do, so it changes with whatever would change the script."""
+    values = ScriptValues(toolchain="0" * 16, arch="12.0a", memory_per_job=1 << 32, site_packages="lib")
+    changed = [
+        msgspec.structs.replace(values, arch="12.1a"),
+        msgspec.structs.replace(values, memory_per_job=1 << 31),
+        msgspec.structs.replace(values, library_dirs=("nvidia/cu13/lib",)),
+        msgspec.structs.replace(values, variables=(("SGLANG_LOG_LEVEL", "debug"),)),
+        msgspec.structs.replace(values, prompt="another"),
+    ]
+    assert fingerprint(values) == fingerprint(values)
+    assert len({fingerprint(v) for v in [values, *changed]}) == 6
+    assert len({render(v) for v in [values, *changed]}) == 6
