@@ -17,12 +17,12 @@ from envspec.install import Venv, install, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
 from envspec.lock import Lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
-from envspec.manifest import BuildInputs, Manifest, ManifestPackage, encode, read_manifest
+from envspec.manifest import BuildInputs, ManifestHead, read_head
 from envspec.output import Generation, Output, claim, examine, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
-from envspec.records import winner
 from envspec.render import count_findings, render_finding
+from envspec.seal import pin_venv, publish, require_digest, seal
 from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 from envspec.uv import Uv
@@ -38,6 +38,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     allowed: frozenset[str] = frozenset()
     """Codes whose errors do not stop the build."""
+    expected: str | None = None
+    """The environment digest that the result must have."""
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     script: Path
     generation: int
+    digest: str
     built: bool
 
 
@@ -91,6 +94,7 @@ class _Build:
     ) -> None:
         self.lock_mode = request.lock_mode
         self.allowed = request.allowed
+        self.expected = request.expected
         self.profile = profile
         self.python = python
         self.cxx = cxx
@@ -105,8 +109,9 @@ class _Build:
         lock = self.lock()
         inputs = self.inputs(lock)
         current = self.output.current()
-        if current is not None and self.is_intact(current, inputs):
-            return self.result(current, built=False)
+        if current is not None and (head := self.intact(current, inputs)) is not None:
+            require_digest(head.digest, self.expected)
+            return self.result(current, head.digest, built=False)
         checked = self.check(lock)
         self.output.sweep()
         generation = self.output.begin()
@@ -115,17 +120,18 @@ class _Build:
             tree = self.toolkit(venv, generation)
             values = self.script(venv, tree, generation)
             self.smoke(values, generation)
-            self.publish(lock, inputs, venv, tree, values, checked, generation)
+            digest = self.publish(lock, inputs, venv, tree, values, checked, generation)
         except BaseException:
             self.output.discard(generation, toolchain=self.new_toolchain)
             raise
-        return self.result(generation, built=True)
+        return self.result(generation, digest, built=True)
 
-    def result(self, generation: Generation, *, built: bool) -> BuildResult:
+    def result(self, generation: Generation, digest: str, *, built: bool) -> BuildResult:
         return BuildResult(
             out=self.output.root,
             script=self.output.root / generation.script.name,
             generation=generation.number,
+            digest=digest,
             built=built,
         )
 
@@ -159,18 +165,18 @@ class _Build:
         )
         return activate.fingerprint(values)
 
-    def is_intact(self, generation: Generation, inputs: BuildInputs) -> bool:
-        """Whether the current generation was made from the same inputs and its main parts are still there."""
+    def intact(self, generation: Generation, inputs: BuildInputs) -> ManifestHead | None:
+        """The current generation's manifest, if it was made from the same inputs and its main parts are still there."""
         try:
-            same = read_manifest(generation.manifest).inputs == inputs
+            head = read_head(generation.manifest)
         except EnvspecError:
-            return False
+            return None
         parts = (
             generation.script,
             generation.venv / "bin" / "python",
             generation.path / "cuda" / "bin" / "nvcc",
         )
-        return same and all(part.exists() for part in parts)
+        return head if head.inputs == inputs and all(part.exists() for part in parts) else None
 
     def check(self, lock: Lock) -> Report:
         # A third of all imports, which a build that has nothing to do need not wait for.
@@ -242,6 +248,7 @@ class _Build:
                 prompt=self.profile.name,
             )
             generation.script.write_text(activate.render(values), encoding="utf-8")
+            pin_venv(venv)
             stage.result = generation.script.name
         return values
 
@@ -264,43 +271,27 @@ class _Build:
         values: activate.ScriptValues,
         checked: Report,
         generation: Generation,
-    ) -> None:
+    ) -> str:
         with self.progress.stage("publish") as stage:
-            order = {name: rank for rank, name in enumerate(self.profile.winners)}
-            won = [(c.path, w[0]) for c in venv.conflicts if (w := winner(c, order))]
-            manifest = Manifest(
-                profile=self.profile.name,
+            stage.detail("taking stock of every file")
+            sealed = seal(
+                profile=self.profile,
+                lock=lock,
+                python=self.python,
                 inputs=inputs,
-                arch=str(self.profile.gpu.arch),
-                minimum_driver=self.profile.gpu.minimum_driver,
-                toolchain=tree.digest,
-                toolkit_packages=tree.owners(),
-                script=values,
-                uv=self.uv.version(),
-                packages=self.installed(lock),
-                winners=tuple(won),
+                venv=venv,
+                tree=tree,
+                values=values,
                 findings=checked.findings,
-                allowed=tuple(sorted(self.allowed)),
+                uv_version=self.uv.version(),
+                generation=generation,
+                output=self.output,
             )
-            self.output.publish(generation, encode(manifest))
+            require_digest(sealed.manifest.digest, self.expected)
+            publish(sealed, generation, self.output)
             remove_tree(self.output.work)
-            stage.result = f"generation {generation.number} is current"
-
-    def installed(self, lock: Lock) -> tuple[ManifestPackage, ...]:
-        from packaging.tags import compatible_tags, cpython_tags, platform_tags
-
-        platforms = list(platform_tags())
-        version = tuple(int(n) for n in self.python.minor.split("."))
-        tags = [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
-        rows = []
-        for package in needed_packages(lock, self.python):
-            file = package.file_for(tags)
-            if file is None:
-                raise StageError(
-                    "no-wheel", f"no file of {package.pin} fits this Python", where=str(self.python.path)
-                )
-            rows.append(ManifestPackage(package.name, package.version, file.filename, file.sha256))
-        return tuple(rows)
+            stage.result = f"generation {generation.number} is current, {sealed.manifest.digest[:19]}"
+        return sealed.manifest.digest
 
 
 def toolchain_name(tree: ToolkitTree) -> str:

@@ -55,6 +55,9 @@ def cli() -> None:
 @click.option("--locked", is_flag=True, help="Fail if the lock does not match the profile.")
 @click.option("--frozen", is_flag=True, help="Use the lock as it is, whatever the profile says.")
 @_allow
+@click.option(
+    "--expect", metavar="DIGEST", help="Fail if the environment's digest is another one (envspec digest)."
+)
 @_offline
 def build(
     profile: str,
@@ -63,6 +66,7 @@ def build(
     locked: bool,
     frozen: bool,
     allow: tuple[str, ...],
+    expect: str | None,
     offline: bool,
 ) -> None:
     """Build the environment of PROFILE, or say that nothing has changed."""
@@ -78,6 +82,7 @@ def build(
         lock_mode=_lock_mode(locked, frozen),
         offline=offline,
         allowed=frozenset(allow),
+        expected=expect,
     )
     result = run_build(request, make_progress())
     if not result.built:
@@ -235,6 +240,55 @@ def run(out: Path, command: tuple[str, ...]) -> None:
     from envspec.commands.run import run_inside
 
     run_inside(out, command)
+
+
+@cli.command()
+@_out
+def digest(out: Path) -> None:
+    """Print the environment digest: the same wherever and whenever the same environment was built."""
+    from envspec.commands.generations import current_head
+
+    click.echo(current_head(out).digest)
+
+
+@cli.command()
+@_out
+@_json
+def generations(out: Path, as_json: bool) -> None:
+    """List the generations of an output, and who uses them."""
+    from envspec.commands.generations import list_generations
+    from envspec.findings import to_json
+    from envspec.render import render_generations
+
+    found = list_generations(out)
+    click.echo(to_json(found) if as_json else render_generations(found), nl=False)
+
+
+@cli.command()
+@_out
+@click.argument("number", type=int, required=False)
+def rollback(out: Path, number: int | None) -> None:
+    """Make the generation before the current one current again, or generation NUMBER."""
+    from envspec.commands.generations import rollback as run_rollback
+
+    click.echo(f"generation {run_rollback(out, number, _waiting)} is current")
+
+
+@cli.command()
+@_out
+@click.option(
+    "--keep", default=1, show_default=True, type=click.IntRange(min=0), help="Older generations to keep."
+)
+def gc(out: Path, keep: int) -> None:
+    """Remove old generations and toolchains that nothing needs and no process uses."""
+    from envspec.commands.generations import collect
+    from envspec.render import render_gc
+
+    click.echo(render_gc(collect(out, keep, _waiting)), nl=False)
+
+
+def _waiting(who: str) -> None:
+    click.echo(f"waiting for {who}", err=True)
 
 
 @cli.command()

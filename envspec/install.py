@@ -14,7 +14,7 @@ import msgspec
 
 from envspec.errors import EnvspecError
 from envspec.interpreter import ChosenPython
-from envspec.lock import Lock, LockedPackage, render_lock
+from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.lock.resolve import index_tables
 from envspec.lock.targets import target_environment
 from envspec.profile import Profile
@@ -46,6 +46,24 @@ def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ..
         )
     environment = target_environment(python.version, python.machine)
     return tuple(p for p in lock.packages if p.needed_in(environment))
+
+
+def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage, LockedFile], ...]:
+    """What one interpreter needs, each with the file that an installer takes. Raises EnvspecError `no-wheel`."""
+    from packaging.tags import compatible_tags, cpython_tags, platform_tags
+
+    platforms = list(platform_tags())
+    version = tuple(int(n) for n in python.minor.split("."))
+    tags = [*cpython_tags(version, platforms=platforms), *compatible_tags(version, platforms=platforms)]
+    rows = []
+    for package in needed_packages(lock, python):
+        file = package.file_for(tags)
+        if file is None:
+            raise EnvspecError(
+                "no-wheel", f"no file of {package.pin} fits this Python", where=str(python.path)
+            )
+        rows.append((package, file))
+    return tuple(rows)
 
 
 def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path) -> Venv:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from envspec.activate import ScriptValues
 from envspec.errors import EnvspecError
 from envspec.findings import Finding
+from envspec.inventory import FileRow, StatRow
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 512 << 20
+STATS = "stats.msgpack"
+"""What the file system said of each file when it was published: only true on this machine, so not in the manifest."""
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,19 +39,33 @@ class ManifestPackage(msgspec.Struct, frozen=True):
     version: str
     file: str
     sha256: str
+    size: int = 0
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Version 1 of the manifest."""
+class TreeRow(msgspec.Struct, frozen=True, array_like=True):
+    """One file or link of the toolkit tree, with the package that brought it (`envspec` for what envspec made)."""
+
+    path: str
+    sha256: str
+    target: str
+    owner: str
+
+
+class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a manifest but the lists of files. Reading it skips those."""
 
     version: int = 1
+    digest: str
     profile: str
+    built: str
+    """RFC 3339, UTC. Not part of the digest."""
     inputs: BuildInputs
     arch: str
     minimum_driver: str
     toolchain: str
     toolkit_packages: tuple[str, ...]
     script: ScriptValues
+    script_sha256: str
     uv: str
     packages: tuple[ManifestPackage, ...]
     winners: tuple[tuple[str, str], ...]
@@ -55,17 +74,52 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
 
 
+class Manifest(ManifestHead, frozen=True, kw_only=True):
+    """Version 1 of the manifest. Paths in `files` are relative to the venv, those in `toolkit` to CUDA_HOME."""
+
+    toolkit: tuple[TreeRow, ...]
+    files: tuple[FileRow, ...]
+
+
+M = TypeVar("M", bound=ManifestHead)
+
+
 def encode(manifest: Manifest) -> bytes:
-    """JSON, indented for people, with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    """JSON for people and programs: the head indented, the lists with a row a line."""
+    head = msgspec.json.encode(msgspec.structs.replace(manifest, toolkit=(), files=()))
+    text = msgspec.json.format(head, indent=1)
+    return text.replace(b'"toolkit": []', b'"toolkit": ' + _lines(manifest.toolkit), 1).replace(
+        b'"files": []', b'"files": ' + _lines(manifest.files), 1
+    ) + b"\n"  # fmt: skip
+
+
+def _lines(rows: Sequence[TreeRow | FileRow]) -> bytes:
+    return b"[\n" + b",\n".join(msgspec.json.encode(row) for row in rows) + b"]" if rows else b"[]"
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read and check a manifest. Raises EnvspecError `manifest-damaged`."""
+    """Read and check a whole manifest. Raises EnvspecError `manifest-damaged`."""
+    return _read(path, Manifest)
+
+
+def read_head(path: Path) -> ManifestHead:
+    """Read a manifest without its lists of files. Raises EnvspecError `manifest-damaged`."""
+    return _read(path, ManifestHead)
+
+
+def _read(path: Path, kind: type[M]) -> M:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(MAX_BYTES), type=Manifest)
-    except (OSError, msgspec.DecodeError) as error:
+            return msgspec.json.decode(file.read(MAX_BYTES), type=kind)
+    except (OSError, msgspec.DecodeError, EnvspecError) as error:
         raise EnvspecError(
             "manifest-damaged", f"{path} is not a manifest of this envspec", why=str(error), fix="build again"
         ) from None
+
+
+def read_stats(path: Path) -> tuple[StatRow, ...] | None:
+    """The signs of the file system from the day of publishing; None if there are none that can be read."""
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=tuple[StatRow, ...])
+    except (OSError, msgspec.DecodeError):
+        return None

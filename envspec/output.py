@@ -150,11 +150,21 @@ class Output:
     def publish(self, generation: Generation, manifest: bytes) -> None:
         """Make a finished generation the current one. What is switched to is on disk before the switch."""
         write_synced(generation.manifest, manifest)
-        _sync_directory(generation.path)
+        # Whatever the switch makes visible is on disk first: files of this generation were written by uv, the linker and
+        # envspec, and nobody has synced them one by one.
+        sync_file_system(generation.path)
+        self.switch(generation)
+
+    def switch(self, generation: Generation) -> None:
+        """Make a finished generation the current one, in one step."""
         for name, target in LINKS.items():
             _link(self.root / name, target)
         _link(self.root / "current", f"{STATE}/generations/{generation.number}")
         _sync_directory(self.root)
+
+    def toolchain_names(self) -> tuple[str, ...]:
+        """The finished toolchains on disk."""
+        return tuple(name for name in _names(self.toolchains_dir) if re.fullmatch(r"[0-9a-f]{16}", name))
 
     @contextlib.contextmanager
     def held(self, waiting: Callable[[str], None]) -> Iterator[None]:
@@ -341,6 +351,21 @@ def write_synced(path: Path, data: bytes) -> None:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # write and fsync do not say whose
         raise
+
+
+def sync_file_system(path: Path) -> None:
+    """Write everything of the file system that holds `path` to its disk."""
+    import ctypes
+
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
+    except AttributeError:  # a C library without syncfs
+        os.sync()
+    finally:
+        os.close(handle)
 
 
 def _sync_directory(path: Path) -> None:

@@ -8,9 +8,13 @@ error[profile-unknown-key]: unknown key gpu.archh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from envspec.errors import EnvspecError
 from envspec.findings import Finding, Report, Severity
+
+if TYPE_CHECKING:
+    from envspec.commands.generations import GcResult, GenerationList
 
 
 def render_error(error: EnvspecError) -> str:
@@ -67,3 +71,31 @@ def count_findings(report: Report) -> str:
             plural = "" if number == 1 or severity is Severity.UNKNOWN else "s"
             counts.append(f"{number} {severity.value}{plural}")
     return ", ".join(counts) if counts else "nothing found"
+
+
+def render_generations(found: GenerationList) -> str:
+    """One line a generation, the current one marked, its users below."""
+    lines = []
+    for row in found.generations:
+        mark = "*" if row.current else " "
+        if row.problem:
+            lines.append(f"{mark} {row.number:<4} {row.problem}")
+        else:
+            lines.append(
+                f"{mark} {row.number:<4} {row.built}  {row.profile}  {row.packages} packages  "
+                f"{row.digest[:19]}  cuda {row.toolchain}"
+            )
+        lines += [f"       used by {user}" for user in row.users]
+    return "".join(printable(line) + "\n" for line in lines) or "no generation\n"
+
+
+def render_gc(result: GcResult) -> str:
+    """What was removed, and what was kept for whom."""
+    removed = ", ".join(map(str, result.removed)) or "nothing"
+    lines = [f"removed generations: {removed}"]
+    if result.toolchains:
+        lines.append(f"removed toolchains: {', '.join(result.toolchains)}")
+    for row in result.in_use:
+        lines.append(f"kept generation {row.number}, which is in use:")
+        lines += [f"  {user}" for user in row.users]
+    return "".join(printable(line) + "\n" for line in lines)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from envspec import activate
 from envspec.errors import UsageError
-from envspec.manifest import read_manifest
+from envspec.manifest import read_head
 from envspec.output import existing
 
 
@@ -27,7 +27,7 @@ def run_inside(out: Path, command: Sequence[str]) -> NoReturn:
         raise UsageError(
             "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
         )
-    values = read_manifest(generation.manifest).script
+    values = read_head(generation.manifest).script
     environment = activate.environment(values, generation.path, os.environ)
     found = shutil.which(command[0], path=environment.get("PATH"))
     if found is None:

@@ -27,6 +27,9 @@ LAYOUT_VERSION = 1
 """Raised whenever the same wheels would give another tree."""
 
 _SHARED = re.compile(r"(lib[A-Za-z0-9_+.-]+?)\.so\.(\d+(?:\.\d+)*)")
+STUB = "lib/stubs/libcuda.so"
+"""Where the driver stub lies in the tree."""
+
 _TOP = ("bin", "include", "lib", "nvvm")
 _BUNDLED_CCCL = "flashinfer/data/cccl"
 # Where the headers lie inside flashinfer's copy, which is the upstream repository's layout.

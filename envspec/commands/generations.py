@@ -1,0 +1,158 @@
+"""`envspec generations`, `rollback`, `gc`, `digest`: what an output holds, and which of it is current."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from envspec.errors import EnvspecError, UsageError
+from envspec.in_use import users_of
+from envspec.manifest import ManifestHead, read_head
+from envspec.output import Generation, Output, existing, remove_tree
+
+
+class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One generation: `users` are processes that run from it, `problem` what is wrong with its manifest."""
+
+    number: int
+    current: bool
+    built: str = ""
+    profile: str = ""
+    digest: str = ""
+    toolchain: str = ""
+    packages: int = 0
+    users: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class GenerationList(msgspec.Struct, frozen=True, kw_only=True):
+    """All generations, newest first; `version` is the version of the JSON form."""
+
+    version: int = 1
+    generations: tuple[GenerationRow, ...]
+
+
+class GcResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed and what was kept because processes use it."""
+
+    removed: tuple[int, ...]
+    in_use: tuple[GenerationRow, ...]
+    toolchains: tuple[str, ...]
+
+
+def current_generation(out: Path) -> tuple[Output, Generation]:
+    """The output and its current generation. Raises UsageError `output-missing` or `output-unbuilt`."""
+    output = existing(out)
+    generation = output.current()
+    if generation is None:
+        raise UsageError(
+            "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
+        )
+    return output, generation
+
+
+def current_head(out: Path) -> ManifestHead:
+    """The manifest of the current generation, without its files."""
+    return read_head(current_generation(out)[1].manifest)
+
+
+def list_generations(out: Path) -> GenerationList:
+    """Every finished generation."""
+    output = existing(out)
+    current = output.current()
+    rows = []
+    for number in reversed(output.numbers()):
+        generation = output.generation(number)
+        if generation.manifest.is_file():
+            rows.append(_row(generation, current is not None and current.number == number))
+    return GenerationList(generations=tuple(rows))
+
+
+def _row(generation: Generation, current: bool) -> GenerationRow:
+    users = tuple(str(user) for user in users_of(generation.path))
+    try:
+        head = read_head(generation.manifest)
+    except EnvspecError as error:
+        return GenerationRow(number=generation.number, current=current, users=users, problem=error.what)
+    return GenerationRow(
+        number=generation.number,
+        current=current,
+        built=head.built,
+        profile=head.profile,
+        digest=head.digest,
+        toolchain=head.script.toolchain,
+        packages=len(head.packages),
+        users=users,
+    )
+
+
+def rollback(out: Path, number: int | None, waiting: Callable[[str], None]) -> int:
+    """Make an older generation current: `number`, or the one before the current. Raises UsageError `no-generation`."""
+    output, current = current_generation(out)
+    with output.held(waiting):
+        finished = [n for n in output.numbers() if output.generation(n).manifest.is_file()]
+        if number is None:
+            older = [n for n in finished if n < current.number]
+            if not older:
+                raise UsageError(
+                    "no-generation", f"there is no generation before {current.number}", where=str(out)
+                )
+            number = older[-1]
+        if number not in finished:
+            raise UsageError(
+                "no-generation",
+                f"there is no generation {number}",
+                where=str(out),
+                fix=f"it has {', '.join(map(str, finished))}",
+            )
+        generation = output.generation(number)
+        if not (generation.path / "cuda" / "bin" / "nvcc").exists():
+            raise UsageError(
+                "no-generation", f"generation {number} has lost its toolchain", where=str(generation.path)
+            )
+        output.switch(generation)
+    return number
+
+
+def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
+    """Remove all but the current and the newest `keep` generations, and what only they needed.
+
+    Nothing is taken from under a process that still uses it: what processes run from, have open or have in their
+    environment stays, and is reported.
+    """
+    output = existing(out)
+    with output.held(waiting):
+        output.sweep()
+        current = output.current()
+        numbers = [n for n in output.numbers() if current is None or n != current.number]
+        removed, in_use = [], []
+        for number in numbers[: max(0, len(numbers) - keep)]:
+            generation = output.generation(number)
+            row = _row(generation, False)
+            if row.users:
+                in_use.append(row)
+                continue
+            # The manifest goes first: a removal that is interrupted leaves an unfinished generation, which is swept.
+            generation.manifest.unlink(missing_ok=True)
+            remove_tree(generation.path)
+            removed.append(number)
+        return GcResult(removed=tuple(removed), in_use=tuple(in_use), toolchains=_toolchains(output))
+
+
+def _toolchains(output: Output) -> tuple[str, ...]:
+    """Remove toolchains, and their JIT caches, that no generation refers to and no process uses."""
+    needed = set()
+    for number in output.numbers():
+        try:
+            needed.add(read_head(output.generation(number).manifest).script.toolchain)
+        except EnvspecError:
+            return ()  # what a damaged manifest needs cannot be known, so nothing is removed
+    removed = []
+    for name in output.toolchain_names():
+        if name not in needed and not list(users_of(output.toolchains_dir / name)):
+            remove_tree(output.toolchains_dir / name)
+            remove_tree(output.jit_dir / name)
+            removed.append(name)
+    return tuple(removed)

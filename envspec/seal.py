@@ -1,0 +1,123 @@
+"""Sealing a generation: every file is looked at, the environment digest is taken, and the manifest is written."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import msgspec
+
+from envspec import activate
+from envspec.errors import EnvspecError, StageError
+from envspec.findings import Finding
+from envspec.install import Venv, needed_files
+from envspec.interpreter import ChosenPython
+from envspec.inventory import ENVSPEC, Inventory, environment_digest, take_inventory
+from envspec.lock import Lock
+from envspec.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
+from envspec.output import Generation, Output
+from envspec.pin_generation import NAME, pth_text
+from envspec.profile import Profile
+from envspec.records import file_sha256, winner
+from envspec.toolkit.layout import STUB, ToolkitTree
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """A manifest that is ready to be published."""
+
+    manifest: Manifest
+    stats: bytes
+
+
+def pin_venv(venv: Venv) -> None:
+    """Tie the venv's interpreter to its own generation; see `pin_generation`."""
+    (venv.site_packages / NAME).write_text(pth_text(), encoding="utf-8")
+
+
+def seal(
+    *,
+    profile: Profile,
+    lock: Lock,
+    python: ChosenPython,
+    inputs: BuildInputs,
+    venv: Venv,
+    tree: ToolkitTree,
+    values: activate.ScriptValues,
+    findings: tuple[Finding, ...],
+    uv_version: str,
+    generation: Generation,
+    output: Output,
+) -> Sealed:
+    """Take stock of a finished generation. Raises EnvspecError `install-corrupt`."""
+    order = {name: rank for rank, name in enumerate(profile.winners)}
+    won = tuple((c.path, w[0]) for c in venv.conflicts if (w := winner(c, order)))
+    site = venv.site_packages.relative_to(venv.path).as_posix()
+    taken = take_inventory(venv.path, site, venv.packages, dict(won), own=(f"{site}/{NAME}",))
+    toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
+    script_sha256 = file_sha256(generation.script)
+    manifest = Manifest(
+        digest=digest_of(taken, python, toolkit, script_sha256),
+        profile=profile.name,
+        built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        inputs=inputs,
+        arch=profile.gpu.arch.dotted,
+        minimum_driver=profile.gpu.minimum_driver,
+        toolchain=tree.digest,
+        toolkit_packages=tree.owners(),
+        script=values,
+        script_sha256=script_sha256,
+        uv=uv_version,
+        packages=tuple(
+            ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
+            for p, f in needed_files(lock, python)
+        ),
+        winners=won,
+        findings=findings,
+        allowed=inputs.allowed,
+        toolkit=toolkit,
+        files=taken.rows,
+    )
+    return Sealed(manifest, msgspec.msgpack.encode(taken.stats))
+
+
+def digest_of(
+    taken: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
+) -> str:
+    """The environment digest of what is on disk."""
+    return environment_digest(
+        taken.rows,
+        python_minor=python.minor,
+        machine=python.machine,
+        toolchain=hashlib.sha256(msgspec.json.encode(toolkit)).hexdigest(),
+        script_sha256=script_sha256,
+    )
+
+
+def tree_rows(tree: ToolkitTree, at: Path) -> tuple[TreeRow, ...]:
+    """The toolkit tree as the manifest lists it."""
+    rows = [TreeRow(f.to, f.sha256, "", f.owner) for f in tree.files]
+    rows += [TreeRow(link.to, "", link.target, ENVSPEC) for link in tree.links]
+    rows.append(TreeRow(STUB, file_sha256(at / STUB), "", ENVSPEC))
+    return tuple(sorted(rows, key=lambda r: r.path))
+
+
+def require_digest(found: str, expected: str | None) -> None:
+    """Raises StageError `digest-differs` where a digest was expected and another one came out."""
+    if expected is None or found == expected:
+        return
+    if not expected.startswith("sha256:") or len(expected) != len("sha256:") + 64:
+        raise EnvspecError("digest-differs", f"{expected!r} is not an environment digest", where="--expect")
+    raise StageError(
+        "digest-differs",
+        f"the environment's digest is {found}",
+        where=f"--expect {expected}",
+        why="the same profile, lock and Python minor give the same digest everywhere; one of them is another here",
+        fix="compare with the other environment: envspec diff, on the two manifests",
+    )
+
+
+def publish(sealed: Sealed, generation: Generation, output: Output) -> None:
+    """Write manifest and file system signs, sync, and switch."""
+    (generation.path / STATS).write_bytes(sealed.stats)
+    output.publish(generation, encode(sealed.manifest))
