@@ -34,6 +34,10 @@ def diagnose(stream: BinaryIO, *, facts: EnvironmentFacts | None = None) -> Diag
     from envspec.diagnose.scanning import lines_of
 
     reading = Reading(knowledge())
+    expected = 1
     for number, text in lines_of(stream):
+        if number != expected:
+            reading.leave_gap()
         reading.add(number, text)
+        expected = number + 1
     return judge(reading, facts)

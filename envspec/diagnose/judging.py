@@ -184,7 +184,8 @@ def _trail(reading: Reading) -> Cause | None:
             fix="Take the log again, whole, both streams: COMMAND 2>&1 | tee server.log; with containers: docker logs NAME > server.log 2>&1",
             confidence="low",
         )
-    shown = max(failures, key=lambda c: (bool(c.row.show), -c.line))
+    order = {row.id: place for place, row in enumerate(reading.knowledge.noise)}
+    shown = min(failures, key=lambda c: (not c.row.show, order[c.row.id]))
     show = (
         shown.row.show
         or "Run the failing command again by hand and keep everything it prints: COMMAND 2>&1 | tee server.log"

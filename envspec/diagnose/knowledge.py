@@ -7,6 +7,7 @@ mean is written in `data/README.md`; `tests/diagnose/test_knowledge.py` checks e
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from functools import cache
@@ -111,11 +112,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    tables: dict[str, Any] = parser.loads(path.read_text(encoding="utf-8"))
+    return tables
 
 
 @cache

@@ -16,6 +16,8 @@ from envspec.diagnose.lines import Message, messages
 
 MAX_GROUPS = 3000
 MAX_SOURCES = 4096
+MAX_SHAPES = 20_000
+_NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
 _CUES = (
     "rror",
@@ -93,7 +95,7 @@ _CUES = (
 _DIAGNOSTIC = re.compile(r":\d{1,7}:(?:\d{1,7}:)? |\(\d{1,7}\)(?: \(col|: )|: [^\W\d_][\w ]{1,25}[:：]")
 _FRAME = re.compile(r'^\s{0,16}(?:\| )?File "')
 _CODE = re.compile(
-    r"^\s{2,}(?:raise\b|return\b|assert\b|if\b|self\.|[\^~]{2,}|\.\.\.<\d+ lines>|from\b|import\b|with\b|\w[\w.]{0,80} = )|^\s*\d{1,6} \|"
+    r"^\s*raise \w|^\s{2,}(?:raise\b|return\b|assert\b|if\b|self\.|[\^~]{2,}|\.\.\.<\d+ lines>|from\b|import\b|with\b|\w[\w.]{0,80} = )|^\s*\d{1,6} \|"
 )
 _COMMAND = re.compile(
     r"^(?:\[\d{1,5}/\d{1,5}\]\s+|\+ |\$ )?(?:[\w+=/.-]{1,200}\s+){0,4}?(?:\S{0,300}/)?(?:nvcc|ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|hipcc|x86_64-linux-gnu-g(?:cc|\+\+))(?:-\d+)? [^:]{0,40}-"
@@ -168,7 +170,6 @@ class _Worker:
     in_traceback: bool = False
     after_frame: bool = False
     opened: int = 0
-    chain: int = 0
     link: str = ""
     root: Group | None = None
     tolerated: bool = False
@@ -190,7 +191,7 @@ class Reading:
     commands: list[str] = field(default_factory=list)
     unfinished: tuple[int, str] | None = None
     _workers: dict[str, _Worker] = field(default_factory=dict)
-    _chains: int = 0
+    _dull: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         literals = [
@@ -213,6 +214,11 @@ class Reading:
                     message._replace(body=_REPEATED.sub("", body) if "[repeated " in body else body),
                 )
 
+    def leave_gap(self) -> None:
+        """Lines were passed over: nothing that was begun before them is still open."""
+        self._workers.clear()
+        self.unfinished = None
+
     def _message(self, number: int, raw: str, message: Message) -> None:
         worker = self._worker(message.source)
         body = message.body
@@ -222,7 +228,7 @@ class Reading:
             worker.tolerated = worker.tolerates_traceback = False
         if worker.after_frame:
             worker.after_frame = False
-            if body[:1] in " \t":
+            if body[:1] in " \t" or evidence.exception_parts(body) is None:
                 return
         if _FRAME.match(body):
             worker.after_frame = True
@@ -239,11 +245,22 @@ class Reading:
             elif "another exception" in body:
                 worker.link = "during"
             return
-        if not any(cue in body for cue in self._cues) and not _DIAGNOSTIC.search(body):
+        if self._is_dull(body):
             if worker.in_traceback and body[:1] not in " \t":
                 self._bare_exception(number, raw, message, worker)
             return
         self._classify(number, raw, message, worker)
+
+    def _is_dull(self, body: str) -> bool:
+        """Whether nothing in the line could make it evidence; remembered by the line's shape, since most repeat."""
+        shape = body[:240].translate(_NO_DIGITS)
+        if shape in self._dull:
+            return True
+        if any(cue in body for cue in self._cues) or _DIAGNOSTIC.search(body):
+            return False
+        if len(body) <= 240 and len(self._dull) < MAX_SHAPES:
+            self._dull.add(shape)
+        return True
 
     def _worker(self, source: str) -> _Worker:
         worker = self._workers.get(source)
@@ -263,8 +280,7 @@ class Reading:
 
     def _open_traceback(self, number: int, raw: str, worker: _Worker) -> None:
         if not worker.link:
-            self._chains += 1
-            worker.chain, worker.root = self._chains, None
+            worker.root = None
         if not worker.tolerates_traceback:
             worker.tolerated = False
         worker.in_traceback, worker.opened = True, number
@@ -446,7 +462,7 @@ class Reading:
         tolerated = (
             message.level in _QUIET or worker.tolerated or bool(_PYTHON_WARNING.search(message.body[:300]))
         ) and not tool
-        if not tolerated and not chained and not tool and message.prefixed and message.level not in _LOUD:
+        if not tolerated and not chained and not tool and message.level not in _LOUD:
             tolerated = bool(self._tolerated.search(message.body))
         found = _IGNORED_MODULE.search(message.body)
         if tolerated:
