@@ -134,6 +134,12 @@ _QUIET = frozenset(("WARN", "WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"))
 _LOUD = frozenset(("ERROR", "CRITICAL", "FATAL", "SEVERE"))
 
 
+def _without_digits(literal: str) -> str:
+    """The longest piece of a literal without digits, because the shapes of lines have none; all of it if that is short."""
+    longest = max(re.split(r"\d+", literal), key=len)
+    return longest if len(longest) > 5 else literal
+
+
 @dataclass
 class Group:
     """One problem as the log shows it: its first line, its last, and how telling it is."""
@@ -197,7 +203,8 @@ class Reading:
         literals = [
             literal for row in self.knowledge.families + self.knowledge.noise for literal in row.contains
         ]
-        extra = {literal for literal in literals if not any(cue in literal for cue in _CUES)}
+        plain = {_without_digits(literal) for literal in literals}
+        extra = {literal for literal in plain if not any(cue in literal for cue in _CUES)}
         self._cues = (*_CUES, *sorted(extra))
         self._tolerated = re.compile(self.knowledge.marks.tolerated, re.I)
         self._alive = (*self.knowledge.marks.ready, *self.knowledge.marks.progress)
@@ -222,8 +229,10 @@ class Reading:
     def _message(self, number: int, raw: str, message: Message) -> None:
         worker = self._worker(message.source)
         body = message.body
-        if message.level == "INFO" or any(mark in body for mark in self._alive):
+        if any(mark in body for mark in self._alive):
             self._mark_alive(number, body)
+            if "rror" not in body and "failed" not in body:
+                return
         if message.prefixed and not worker.in_traceback:
             worker.tolerated = worker.tolerates_traceback = False
         if worker.after_frame:

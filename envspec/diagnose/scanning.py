@@ -12,8 +12,9 @@ within `_WINDOW` bytes is not seen; of lines that differ only in digits the firs
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from envspec.diagnose.lines import QUOTE_LIMIT
@@ -27,11 +28,24 @@ _SHAPES = 20_000
 _HITS_PER_BLOCK = 64
 _BUDGET = 90_000
 
-# Each costs half a second per gigabyte, long ones less, so there are few. "rror: " is Error: and error:, "ailed" is
-# Failed and failed (ninja's "subcommand failed" follows what compilers say in any language).
-_ANCHORS = (b"Traceback (most", b"Segmentation fault", b"out of memory", b"ailed", b"rror: ", b"RROR")
-_READY = (b"fired up and ready", b"startup complete")
+# Each costs up to half a second per gigabyte, so there are few. A pattern that begins with one letter is the fastest
+# search there is; lower-case "error: " is what compilers say, and "ailed" is Failed and failed (ninja's "subcommand
+# failed" follows what compilers say in any language).
+_ERRORS = re.compile(rb"E(?:rror|RROR|xception)")
+_ANCHORS = (b" error: ", b"ailed", b"out of memory", b"Traceback (most")
 _DIGITS = b"0123456789"
+
+
+def _find_error(block: bytes, start: int) -> int:
+    found = _ERRORS.search(block, start)
+    return found.start() if found else -1
+
+
+def _finder(literal: bytes) -> Callable[[bytes, int], int]:
+    return lambda block, start: block.find(literal, start)
+
+
+_FINDERS = (_find_error, *map(_finder, _ANCHORS))
 
 
 def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str]]:
@@ -82,7 +96,8 @@ def _shortened(line: bytes, size: int) -> bytes:
     if len(line) <= size:
         return line
     third = size // 3
-    hits = [at for anchor in _ANCHORS if (at := line.find(anchor, third, len(line) - third)) >= 0]
+    inner = line[third:-third]
+    hits = [third + at for find in _FINDERS if (at := find(inner, 0)) >= 0]
     middle = line[max(third, min(hits) - third // 2) :][:third] if hits else b""
     return line[:third] + b" [...] " + middle + b" [...] " + line[-third:]
 
@@ -133,22 +148,18 @@ class _Searcher:
         return windows
 
     def _hits(self, block: bytes) -> list[int]:
-        hits: set[int] = set()
-        for needle in _READY:
-            at = block.find(needle)
-            if at >= 0:
-                hits.add(at)
         if self._left <= 0:
-            return sorted(hits)
-        for needle in _ANCHORS:
-            at = block.find(needle)
-            tries = 0
-            while at >= 0 and tries < _HITS_PER_BLOCK:
-                tries += 1
-                end = block.find(b"\n", at)
+            return []
+        hits: list[int] = []
+        for find in _FINDERS:
+            at = find(block, 0)
+            for _ in range(_HITS_PER_BLOCK):
+                if at < 0:
+                    break
                 if self._is_new(block, at):
-                    hits.add(at)
-                at = block.find(needle, end) if end >= 0 else -1
+                    hits.append(at)
+                end = block.find(b"\n", at)
+                at = find(block, end) if end >= 0 else -1
         return sorted(hits)
 
     def _is_new(self, block: bytes, at: int) -> bool:
