@@ -134,6 +134,10 @@ _QUIET = frozenset(("WARN", "WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"))
 _LOUD = frozenset(("ERROR", "CRITICAL", "FATAL", "SEVERE"))
 
 
+def _indent(body: str) -> int:
+    return len(body) - len(body.lstrip())
+
+
 def _without_digits(literal: str) -> str:
     """The longest piece of a literal without digits, because the shapes of lines have none; all of it if that is short."""
     longest = max(re.split(r"\d+", literal), key=len)
@@ -174,9 +178,10 @@ class _Worker:
     """What one source of lines is in the middle of."""
 
     in_traceback: bool = False
-    after_frame: bool = False
+    frame_indent: int = -1
     opened: int = 0
     link: str = ""
+    depth: int = 0
     root: Group | None = None
     tolerated: bool = False
     tolerates_traceback: bool = False
@@ -235,12 +240,13 @@ class Reading:
                 return
         if message.prefixed and not worker.in_traceback:
             worker.tolerated = worker.tolerates_traceback = False
-        if worker.after_frame:
-            worker.after_frame = False
-            if body[:1] in " \t" or evidence.exception_parts(body) is None:
+        if worker.frame_indent >= 0:
+            deeper = _indent(body) > worker.frame_indent
+            worker.frame_indent = -1
+            if deeper or (not message.prefixed and _indent(body) == 0 and evidence.exception_parts(body) is None):
                 return
         if _FRAME.match(body):
-            worker.after_frame = True
+            worker.frame_indent = _indent(body)
             if not worker.in_traceback:
                 worker.in_traceback, worker.opened = True, number
                 self.unfinished = (number, raw)
@@ -347,12 +353,17 @@ class Reading:
             return
         if exception:
             self._close_traceback(worker)
+        if body.lstrip().startswith("Caused by: "):
+            worker.depth += 1  # the deepest link of such a chain is the cause
+            sign = sign._replace(weight=sign.weight + min(worker.depth, 12))
+        else:
+            worker.depth = 0
         self._record(number, raw, message, worker, sign, family, parts, chained=exception is not None)
 
     def _structural(self, body: str, worker: _Worker) -> Sign | None:
         if worker.terminate and "what():" in body:
             worker.terminate = False
-            return Sign(Kind.PYTHON, body.split("what():", 1)[1].strip(), weight=4)
+            return Sign(Kind.PYTHON, body.split("what():", 1)[1].strip())
         if "terminate called" in body:
             worker.terminate = True
         return (
