@@ -18,6 +18,9 @@ from envspec.diagnose.values import Cause, Confidence, Diagnosis, Misleading
 THRESHOLD = 30
 """Below this a line is not called a cause: a tolerated message, a repetition, an exception that was survived."""
 
+SURE = 45
+"""From here on a line that was not tolerated shows by itself that something failed."""
+
 MAX_OTHERS = 5
 MAX_MISLEADING = 24
 LIFE = 8
@@ -50,13 +53,12 @@ def judge(reading: Reading, facts: EnvironmentFacts | None = None) -> Diagnosis:
         candidates = [g for g in candidates if g.last > reading.ready]
     if candidates:
         best = min(candidates, key=lambda g: (-g.score, g.line))
-        if not (best.tolerated and not failed_at and best.score < 70):
-            return Diagnosis(
-                verdict="cause-found",
-                cause=_cause(best, tables, facts),
-                misleading=_misleading(reading, best),
-                others=tuple(_cause(g, tables, facts) for g in _others(candidates, best)),
-            )
+        return Diagnosis(
+            verdict="cause-found",
+            cause=_cause(best, tables, facts),
+            misleading=_misleading(reading, best),
+            others=tuple(_cause(g, tables, facts) for g in _others(candidates, best)),
+        )
     trail = _trail(reading)
     if trail is not None and not alive:
         return Diagnosis(verdict="cause-not-in-log", cause=trail, misleading=_misleading(reading, None))
@@ -66,7 +68,7 @@ def judge(reading: Reading, facts: EnvironmentFacts | None = None) -> Diagnosis:
 def _last_failure(reading: Reading) -> int:
     """The last line that shows that something failed, 0 if nothing did."""
     lines = [c.last for c in reading.consequences.values() if c.row.failure]
-    lines += [g.last for g in reading.groups.values() if not g.tolerated and g.score >= 45]
+    lines += [g.last for g in reading.groups.values() if not g.tolerated and g.score >= SURE]
     if reading.unfinished is not None:
         lines.append(reading.unfinished[0])
     return max(lines, default=0)

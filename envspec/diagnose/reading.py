@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from envspec.diagnose import evidence
 from envspec.diagnose.evidence import BASE, Kind, Sign
-from envspec.diagnose.knowledge import Family, Harmless, Knowledge, Noise
+from envspec.diagnose.knowledge import Family, Knowledge, Noise
 from envspec.diagnose.lines import Message, messages
 
 MAX_GROUPS = 3000
@@ -184,7 +184,6 @@ class _Worker:
     depth: int = 0
     root: Group | None = None
     tolerated: bool = False
-    tolerates_traceback: bool = False
     terminate: bool = False
     failed_import: str = ""
 
@@ -203,6 +202,7 @@ class Reading:
     unfinished: tuple[int, str] | None = None
     _workers: dict[str, _Worker] = field(default_factory=dict)
     _dull: set[str] = field(default_factory=set)
+    _tolerating: _Worker | None = None
 
     def __post_init__(self) -> None:
         literals = [
@@ -236,10 +236,11 @@ class Reading:
         body = message.body
         if any(mark in body for mark in self._alive):
             self._mark_alive(number, body)
+            self._end_tolerance()
             if "rror" not in body and "failed" not in body:
                 return
-        if message.prefixed and not worker.in_traceback:
-            worker.tolerated = worker.tolerates_traceback = False
+        if message.prefixed and self._tolerating is not None:
+            self._end_tolerance()
         if worker.frame_indent >= 0:
             deeper = _indent(body) > worker.frame_indent
             worker.frame_indent = -1
@@ -296,8 +297,6 @@ class Reading:
     def _open_traceback(self, number: int, raw: str, worker: _Worker) -> None:
         if not worker.link:
             worker.root = None
-        if not worker.tolerates_traceback:
-            worker.tolerated = False
         worker.in_traceback, worker.opened = True, number
         self.unfinished = (number, raw)
 
@@ -379,15 +378,22 @@ class Reading:
         row = next((r for r in self.knowledge.harmless if r.match(message.body) is not None), None)
         if row is None:
             return False
-        self._tolerate(message, worker, row)
+        self._tolerate(worker)
         return True
 
-    def _tolerate(self, message: Message, worker: _Worker, row: Harmless | None = None) -> None:
-        worker.tolerated = worker.tolerates_traceback = True
+    def _tolerate(self, worker: _Worker) -> None:
+        self._end_tolerance()
+        worker.tolerated = True
+        self._tolerating = worker
+
+    def _end_tolerance(self) -> None:
+        if self._tolerating is not None:
+            self._tolerating.tolerated = False
+            self._tolerating = None
 
     def _note_tolerance(self, message: Message, worker: _Worker) -> None:
         if message.prefixed and (message.level in _QUIET or self._tolerated.search(message.body)):
-            self._tolerate(message, worker)
+            self._tolerate(worker)
 
     def _noise(self, body: str) -> Noise | None:
         return next((row for row in self.knowledge.noise if row.match(body) is not None), None)
@@ -488,7 +494,7 @@ class Reading:
         if tolerated:
             score -= 40
             if message.prefixed:
-                self._tolerate(message, worker)
+                self._tolerate(worker)
         if chained and worker.link and worker.root is not None:
             demoted = worker.link == "during" and worker.root.score < 70 and worker.root.lookup
             worker.link = ""
