@@ -223,7 +223,7 @@ _SHELL = re.compile(
     r"^(?:\S{0,60}/)?(?:sh|bash|dash|zsh|ash|env|nohup|sudo|exec|time|timeout|xargs|[\w./-]{1,120}\.sh): (?:line )?(?:\d{1,6}: )?(?P<rest>.{1,300})"
 )
 _SHELL_FAULT = re.compile(
-    r"(?:command )?not found|No such file or directory|Permission denied|cannot execute|Exec format error|bad interpreter|introuvable"
+    r"(?:command )?not found|No such file or directory|Permission denied|cannot execute|I/O error|write error|Exec format error|bad interpreter|introuvable"
     r"|nicht gefunden|未找到|找不到|没有那个文件|не найден|no encontrad|非法|見つかりません",
     re.I,
 )

@@ -32,7 +32,7 @@ _CUES = (
     "not found",
     "No s",
     "o module",
-    "undefined",
+    "undefined", "multiple definition", "relocation ",
     "enied",
     "illed",
     "nsupported",
