@@ -28,6 +28,7 @@ LIFE = 8
 
 _NOT_INDEPENDENT = frozenset((Kind.CRASH, Kind.MESSAGE, Kind.PYTHON, Kind.COMMUNICATION))
 _NEAR = 300
+_SWALLOWED_NEAR = 60
 _MISSING_PIECE = re.compile(
     r"has no SGLang implementation|Unrecognized|[Uu]nsupported|not supported|No module named|cannot import name|has no attribute"
     r"|is not defined|not registered|not found|Cannot find|could not find|does not exist|not available|KeyError|not callable"
@@ -99,7 +100,8 @@ def _link_swallowed(group: Group, groups: list[Group]) -> None:
             last = _plain(group.module.rsplit(".", 1)[-1])
             linked = len(last) >= 4 and last in _plain(later.body)
         if linked:
-            group.score = max(group.score, later.score + 4)
+            near = later.line - group.last <= _SWALLOWED_NEAR
+            group.score = max(group.score, later.score + (4 if near else 2))
             return
 
 
