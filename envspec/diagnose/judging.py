@@ -91,18 +91,22 @@ def _link_swallowed(group: Group, groups: list[Group]) -> None:
     """Raise what was tolerated when a later failure is about the thing that was then missing."""
     if not group.tolerated:
         return
-    for later in groups:
-        if later.line <= group.line or later.tolerated or later.score < 40:
-            continue
-        follows = later.family.follows if later.family else ()
-        linked = bool(group.family and (group.family.id in follows or f"kind:{group.kind.value}" in follows))
-        if not linked and group.module and _MISSING_PIECE.search(later.body):
-            last = _plain(group.module.rsplit(".", 1)[-1])
-            linked = len(last) >= 4 and last in _plain(later.body)
-        if linked:
-            near = later.line - group.last <= _SWALLOWED_NEAR
-            group.score = max(group.score, later.score + (4 if near else 2))
-            return
+    later = [g for g in groups if g.line > group.line and not g.tolerated and g.score >= 40 and _about(g, group)]
+    if later:
+        near = min(g.line for g in later) - group.last <= _SWALLOWED_NEAR
+        group.score = max(group.score, max(g.score for g in later) + (4 if near else 2))
+
+
+def _about(later: Group, earlier: Group) -> bool:
+    """Whether the later failure is a consequence of what was tolerated earlier."""
+    if later.family and earlier.family:
+        follows = later.family.follows
+        if earlier.family.id in (*follows, later.family.id) or f"kind:{earlier.kind.value}" in follows:
+            return True
+    if earlier.module and _MISSING_PIECE.search(later.body):
+        last = _plain(earlier.module.rsplit(".", 1)[-1])
+        return len(last) >= 4 and last in _plain(later.body)
+    return False
 
 
 def _others(candidates: list[Group], best: Group) -> list[Group]:

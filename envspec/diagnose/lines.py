@@ -55,6 +55,9 @@ _FIRST = frozenset("[(|-#{ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 _JSON_KEYS = ("log", "message", "msg", "text", "event", "content")
 
 
+_RELAYED = re.compile(r"(?<=.) (?=\([\w ]{1,60} pid=\d{1,9}[^()]{0,60}\) )")  # line ends that were lost when a log was pasted
+
+
 class Message(NamedTuple):
     """A message without what was written around it. `prefixed` tells a new record from the rest of an earlier one."""
 
@@ -90,8 +93,8 @@ def _peel(text: str) -> Message:
         if not text or text[0] not in _FIRST:
             break
         if text[0] == "{" and text.startswith('{"') and (unwrapped := _unwrap_json(text)):
-            text, inner = without_escapes(unwrapped[0]).rstrip("\n"), unwrapped[1]
-            level, prefixed = level or inner, True
+            text, level = without_escapes(unwrapped[0]).rstrip("\n"), level or unwrapped[1]
+            prefixed = True
             continue
         for pattern in _PREFIXES:
             found = pattern.match(text)
@@ -102,7 +105,9 @@ def _peel(text: str) -> Message:
         groups = found.groupdict()
         if groups.get("source"):
             source = f"{source} {groups['source'].strip()}".strip()
-        level = groups.get("level") or _GLOG.get(groups.get("glog") or "", "") or level
+        inner = groups.get("level") or _GLOG.get(groups.get("glog") or "", "")
+        if inner or found.re is _PREFIXES[0]:
+            level = inner  # a relayed line keeps the level it was written with, not the level of the relay
         text, prefixed = text[found.end() :], True
     return Message(source, level, text, prefixed)
 
@@ -114,6 +119,8 @@ def messages(text: str) -> list[Message]:
     their states is on the same physical line. So does a written-out backslash-n, which logs that print `repr` contain.
     """
     parts = [p for p in text.split("\r") if p] if "\r" in text else [text]
+    if text.count(" pid=") > 3:
+        parts = [piece for part in parts for piece in _RELAYED.split(part) if piece]
     result: list[Message] = []
     for part in parts[-64:]:
         message = _peel(without_escapes(part))

@@ -131,6 +131,7 @@ _STOPS = frozenset(
     )
 )
 _QUIET = frozenset(("WARN", "WARNING", "INFO", "DEBUG", "TRACE", "NOTICE"))
+_WARNING = frozenset(("WARN", "WARNING", "DEBUG", "TRACE"))
 _LOUD = frozenset(("ERROR", "CRITICAL", "FATAL", "SEVERE"))
 
 
@@ -467,6 +468,14 @@ class Reading:
             lookup=last in _LOOKUPS,
         )
 
+    def _is_tolerated(self, message: Message, worker: _Worker, chained: bool) -> bool:
+        """Whether the program itself said that it goes on: by the level of the message, or in words."""
+        if message.level in _WARNING or worker.tolerated or _PYTHON_WARNING.search(message.body[:300]):
+            return True
+        if chained or message.level in _LOUD or (not message.prefixed and evidence.worded_sign(message.body)):
+            return False
+        return message.level in _QUIET or bool(self._tolerated.search(message.body))
+
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def _record(
@@ -484,12 +493,8 @@ class Reading:
     ) -> None:
         kind = family.kind if family and sign.kind in (Kind.PYTHON, Kind.MESSAGE, Kind.CRASH) else sign.kind
         score = BASE[kind] + sign.weight + (8 + family.weight if family else 0)
-        tool = kind in (Kind.COMPILER, Kind.LINKER) and message.level not in _QUIET
-        tolerated = (
-            message.level in _QUIET or worker.tolerated or bool(_PYTHON_WARNING.search(message.body[:300]))
-        ) and not tool
-        if not tolerated and not chained and not tool and message.level not in _LOUD:
-            tolerated = bool(self._tolerated.search(message.body))
+        tool = kind in (Kind.COMPILER, Kind.LINKER) and message.level not in _WARNING
+        tolerated = not tool and self._is_tolerated(message, worker, chained)
         found = _IGNORED_MODULE.search(message.body)
         if tolerated:
             score -= 40
