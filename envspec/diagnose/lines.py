@@ -14,6 +14,10 @@ from typing import NamedTuple
 QUOTE_LIMIT = 16_384
 """Bytes of one line that are looked at and quoted. Longer lines are JSON dumps or base64, or they were made to hurt."""
 
+BODY_LIMIT = 4_096
+"""Characters of one message that are classified: its beginning, its end, and what is around the first word of failure."""
+
+_CUE = re.compile(r"[Ee]rror|ERROR|atal|ailed|annot |not found|ndefined |xception|enied|No such|out of memory")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78c])")
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)"
@@ -70,6 +74,16 @@ class Message(NamedTuple):
 def without_escapes(text: str) -> str:
     """The text without terminal control sequences."""
     return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def bounded(body: str) -> str:
+    """A long message as its beginning, what is around its first word of failure, and its end."""
+    if len(body) <= BODY_LIMIT:
+        return body
+    third = BODY_LIMIT // 3 - 8
+    found = _CUE.search(body, third - 40, len(body) - third)
+    middle = body[max(third, found.start() - third // 2) :][:third] if found else ""
+    return f"{body[:third]} [...] {middle} [...] {body[-third:]}"
 
 
 def _unwrap_json(text: str) -> tuple[str, str] | None:

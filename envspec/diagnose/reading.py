@@ -319,6 +319,8 @@ class Reading:
             or (_COMMAND.match(body) and "rror: " not in body)
         ):
             return
+        if "terminate called after" in body:
+            worker.terminate = True
         exception = evidence.exception_parts(body)
         noise = self._noise(body)
         if noise is not None:
@@ -364,8 +366,6 @@ class Reading:
         if worker.terminate and "what():" in body:
             worker.terminate = False
             return Sign(Kind.PYTHON, body.split("what():", 1)[1].strip())
-        if "terminate called" in body:
-            worker.terminate = True
         return (
             evidence.resolver_sign(body)
             or evidence.compiler_sign(body)
