@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect_left
 
 from envspec.diagnose.environment import EnvironmentFacts, relate
 from envspec.diagnose.evidence import Kind
@@ -23,12 +24,15 @@ SURE = 45
 
 MAX_OTHERS = 5
 MAX_MISLEADING = 24
+MAX_LINKED = 200
 LIFE = 8
 """So many signs of normal work after a message, and no failure after them, mean that it was survived."""
 
 _NOT_INDEPENDENT = frozenset((Kind.CRASH, Kind.MESSAGE, Kind.PYTHON, Kind.COMMUNICATION))
 _NEAR = 300
 _SWALLOWED_NEAR = 60
+_BEFORE_DEATH = 20
+_UNTIL_DEATH = 400
 _MISSING_PIECE = re.compile(
     r"has no SGLang implementation|Unrecognized|[Uu]nsupported|not supported|No module named|cannot import name|has no attribute"
     r"|is not defined|not registered|not found|Cannot find|could not find|does not exist|not available|KeyError|not callable"
@@ -40,16 +44,19 @@ def judge(reading: Reading, facts: EnvironmentFacts | None = None) -> Diagnosis:
     tables = reading.knowledge
     failed_at = _last_failure(reading)
     groups = [g for g in reading.groups.values() if not _survived(g, reading, failed_at)]
+    failures = [g for g in groups if not g.tolerated and g.score >= 40][:MAX_LINKED]
     for group in groups:
-        _link_swallowed(group, groups)
+        if group.tolerated:
+            _link_swallowed(group, failures)
     alive = bool(
         reading.ready
         and reading.ready > failed_at
+        and not reading.deaths
         and all(g.tolerated or g.last < reading.ready for g in groups)
     )
-    candidates = [
-        g for g in groups if g.score >= THRESHOLD and (not g.tolerated or failed_at or g.score >= 70)
-    ]
+    candidates = [g for g in groups if g.score >= THRESHOLD and (failed_at or not g.tolerated)]
+    if not failed_at:
+        candidates = [g for g in candidates if g.kind is Kind.MESSAGE or g.score >= SURE]
     if alive:
         candidates = [g for g in candidates if g.last > reading.ready]
     if candidates:
@@ -76,22 +83,26 @@ def _last_failure(reading: Reading) -> int:
 
 
 def _survived(group: Group, reading: Reading, failed_at: int) -> bool:
-    """Whether the program went on after the last time it said this."""
+    """Whether the program went on after the last time it said this.
+
+    It did not if something died near the line: then what goes on later is another worker, or the next attempt.
+    """
+    place = bisect_left(reading.deaths, group.line - _BEFORE_DEATH)
+    if place < len(reading.deaths) and reading.deaths[place] <= group.last + _UNTIL_DEATH:
+        return False
     if reading.ready > group.last:
         return True
     life = [line for line in reading.progress if line > group.last]
-    return len(life) >= LIFE and failed_at <= life[LIFE - 1] and group.kind not in (Kind.CRASH,)
+    return len(life) >= LIFE and failed_at <= life[LIFE - 1] and group.kind is not Kind.CRASH
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _link_swallowed(group: Group, groups: list[Group]) -> None:
+def _link_swallowed(group: Group, failures: list[Group]) -> None:
     """Raise what was tolerated when a later failure is about the thing that was then missing."""
-    if not group.tolerated:
-        return
-    later = [g for g in groups if g.line > group.line and not g.tolerated and g.score >= 40 and _about(g, group)]
+    later = [g for g in failures if g.line > group.line and _about(g, group)]
     if later:
         near = min(g.line for g in later) - group.last <= _SWALLOWED_NEAR
         group.score = max(group.score, max(g.score for g in later) + (4 if near else 2))

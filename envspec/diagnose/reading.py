@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from envspec.diagnose import evidence
 from envspec.diagnose.evidence import BASE, Kind, Sign
-from envspec.diagnose.knowledge import Family, Knowledge, Noise
+from envspec.diagnose.knowledge import Family, Knowledge, Noise, RowIndex
 from envspec.diagnose.lines import Message, messages
 
 MAX_GROUPS = 3000
 MAX_SOURCES = 4096
+MAX_DEATHS = 1000
 MAX_SHAPES = 20_000
 _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
@@ -196,6 +197,7 @@ class Reading:
     knowledge: Knowledge
     groups: dict[tuple[object, ...], Group] = field(default_factory=dict)
     consequences: dict[str, Consequence] = field(default_factory=dict)
+    deaths: list[int] = field(default_factory=list)
     ready: int = 0
     progress: list[int] = field(default_factory=list)
     last_line: int = 0
@@ -212,6 +214,7 @@ class Reading:
         plain = {_without_digits(literal) for literal in literals}
         extra = {literal for literal in plain if not any(cue in literal for cue in _CUES)}
         self._cues = (*_CUES, *sorted(extra))
+        self._rows = RowIndex(self.knowledge)
         self._tolerated = re.compile(self.knowledge.marks.tolerated, re.I)
         self._alive = (*self.knowledge.marks.ready, *self.knowledge.marks.progress)
 
@@ -314,7 +317,7 @@ class Reading:
         if (found := _NINJA.search(body)) and len(self.commands) < 16:
             self.commands.append(found[1] or f"ninja -v -C {found['dir']}")
         if (
-            self._is_harmless(message, worker)
+            self._is_harmless(body, worker)
             or _CODE.match(body)
             or (_COMMAND.match(body) and "rror: " not in body)
         ):
@@ -324,8 +327,8 @@ class Reading:
         exception = evidence.exception_parts(body)
         noise = self._noise(body)
         if noise is not None:
-            self._consequence(noise, number, raw, worker)
-            payload = self._payload(noise, body)
+            row, payload = noise
+            self._consequence(row, number, raw, message, worker)
             if exception:
                 worker.in_traceback = False
                 if self.unfinished and self.unfinished[0] >= worker.opened:
@@ -375,9 +378,8 @@ class Reading:
             or evidence.crash_sign(body)
         )
 
-    def _is_harmless(self, message: Message, worker: _Worker) -> bool:
-        row = next((r for r in self.knowledge.harmless if r.match(message.body) is not None), None)
-        if row is None:
+    def _is_harmless(self, body: str, worker: _Worker) -> bool:
+        if self._rows.match("harmless", body) is None:
             return False
         self._tolerate(worker)
         return True
@@ -396,24 +398,20 @@ class Reading:
         if message.prefixed and (message.level in _QUIET or self._tolerated.search(message.body)):
             self._tolerate(worker)
 
-    def _noise(self, body: str) -> Noise | None:
-        return next((row for row in self.knowledge.noise if row.match(body) is not None), None)
-
-    def _payload(self, row: Noise, body: str) -> str:
-        if "(?P<payload>" not in row.pattern:
-            return ""
-        return (row.match(body) or {}).get("payload", "").strip()
+    def _noise(self, body: str) -> tuple[Noise, str] | None:
+        """The row of misleading lines that applies, and the message that is quoted in the line."""
+        found = self._rows.match("noise", body)
+        return (found[0], found[1].get("payload", "").strip()) if found else None
 
     def _family(self, body: str) -> tuple[Family | None, dict[str, str]]:
-        for family in self.knowledge.families:
-            parts = family.match(body)
-            if parts is not None:
-                return family, parts
-        return None, {}
+        found = self._rows.match("families", body)
+        return found if found else (None, {})
 
-    def _consequence(self, row: Noise, number: int, raw: str, worker: _Worker) -> None:
-        if row.failure and worker.tolerated:
+    def _consequence(self, row: Noise, number: int, raw: str, message: Message, worker: _Worker) -> None:
+        if row.failure and (worker.tolerated or message.level in _WARNING):
             return
+        if row.failure and len(self.deaths) < MAX_DEATHS:
+            self.deaths.append(number)
         known = self.consequences.get(row.id)
         if known is None:
             self.consequences[row.id] = Consequence(row, number, raw, number)

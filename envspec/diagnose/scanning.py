@@ -25,8 +25,8 @@ TAIL = 2 * BLOCK
 _WINDOW = 6_000
 _SAME_SHAPE = 6
 _SHAPES = 20_000
-_HITS_PER_BLOCK = 64
-_BUDGET = 90_000
+_HITS_PER_BLOCK = 32
+_BUDGET = 40_000
 
 # Each costs up to half a second per gigabyte, so there are few. A pattern that begins with one letter is the fastest
 # search there is; lower-case "error: " is what compilers say, and "ailed" is Failed and failed (ninja's "subcommand
