@@ -27,27 +27,32 @@ def serving() -> bytes:
         kind = i % 50
         if kind < 25:
             lines.append(
-                f"[2026-05-22 15:{i // 60 % 60:02d}:{i % 60:02d} TP{i % 8}] Decode batch. #running-req: {i % 97}, #token: {i * 7 % 99999}, "
+                f"[2026-05-22 15:{i // 60 % 60:02d}:{i % 60:02d} TP{i % 8}] Decode batch. #running-req: {i % 97}, #token: "
+                f"{i * 7 % 99999}, "
                 f"token usage: 0.{i % 99:02d}, cuda graph: True, gen throughput (token/s): {i % 3000}.{i % 99:02d}, #queue-req: 0, "
             )
         elif kind < 35:
             lines.append(
-                f"(EngineCore_DP0 pid=4101) INFO 06-02 17:20:{i % 60:02d} [loggers.py:123] Engine 000: Avg prompt throughput: {i % 888}.0 "
+                f"(EngineCore_DP0 pid=4101) INFO 06-02 17:20:{i % 60:02d} [loggers.py:123] Engine 000: Avg prompt "
+                f"throughput: {i % 888}.0 "
                 f"tokens/s, Running: {i % 9} reqs, Waiting: 0 reqs, GPU KV cache usage: 0.{i % 9}%"
             )
         else:
-            lines.append(f'INFO:     10.0.0.{i % 250}:{i % 60000} - "POST /v1/chat/completions HTTP/1.1" 200 OK')
+            lines.append(
+                f'INFO:     10.0.0.{i % 250}:{i % 60000} - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+            )
     return ("\n".join(lines) + "\n").encode()
 
 
 def suspicious() -> bytes:
     """About 30 MB in which every line has a word of failure and no two are alike but for digits."""
     words = ("request", "session", "tensor", "socket", "shard", "block")
-    return "".join(
-        f"[2026-05-22 15:{i // 60 % 60:02d}:{i % 60:02d} TP{i % 8}] WARNING {words[i % 6]} {chr(97 + i % 26)}{chr(97 + i // 26 % 26)} "
-        f"failed, retrying: error: attempt {i} of {i % 7}\n"
-        for i in range(330_000)
-    ).encode()
+    lines = []
+    for i in range(330_000):
+        name = f"{words[i % 6]} {chr(97 + i % 26)}{chr(97 + i // 26 % 26)}"
+        moment = f"2026-05-22 15:{i // 60 % 60:02d}:{i % 60:02d} TP{i % 8}"
+        lines.append(f"[{moment}] WARNING {name} failed, retrying: error: attempt {i} of {i % 7}\n")
+    return "".join(lines).encode()
 
 
 def write(path: Path, pieces: Iterator[bytes]) -> None:
@@ -80,7 +85,9 @@ def measured(command: list[str]) -> tuple[float, float, bytes]:
     start = time.perf_counter()
     output = subprocess.run(command, capture_output=True, cwd=HERE, check=False).stdout
     seconds = time.perf_counter() - start
-    again = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True, cwd=HERE, check=False)
+    again = subprocess.run(
+        [sys.executable, "-c", MEASURE, *command], capture_output=True, cwd=HERE, check=False
+    )
     return seconds, int(again.stderr.split()[-1]) / 1024, output
 
 

@@ -15,6 +15,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
+from envspec.diagnose import words
+
 
 class Kind(str, Enum):
     """The kinds of evidence, by who reports them."""
@@ -72,118 +74,9 @@ class Sign(NamedTuple):
     name: str = ""
 
 
-_WARNING_WORDS = frozenset(
-    [
-        "warning",
-        "warnung",
-        "attention",
-        "aviso",
-        "avvertimento",
-        "attenzione",
-        "предупреждение",
-        "警告",
-        "경고",
-        "ostrzeżenie",
-        "uyarı",
-        "waarschuwing",
-        "varning",
-        "advarsel",
-        "varoitus",
-        "varování",
-        "upozornění",
-        "попередження",
-        "figyelmeztetés",
-        "προειδοποίηση",
-        "avertisment",
-        "cảnh",
-        "peringatan",
-    ]
-)
-_NOTE_WORDS = frozenset(
-    [
-        "note",
-        "remark",
-        "info",
-        "hint",
-        "anmerkung",
-        "bemerkung",
-        "hinweis",
-        "nota",
-        "замечание",
-        "примечание",
-        "附注",
-        "附註",
-        "注意",
-        "备注",
-        "備考",
-        "注釈",
-        "참고",
-        "알림",
-        "uwaga",
-        "not",
-        "noot",
-        "anm",
-        "notera",
-        "huomautus",
-        "huom",
-        "poznámka",
-        "note:",
-        "примітка",
-        "megjegyzés",
-        "σημείωση",
-        "notă",
-    ]
-)
-_ERROR_WORDS = frozenset(
-    [
-        "error",
-        "fatal",
-        "catastrophic",
-        "internal",
-        "fehler",
-        "schwerwiegender",
-        "interner",
-        "erreur",
-        "fatale",
-        "errore",
-        "fatale",
-        "erro",
-        "ошибка",
-        "фатальная",
-        "错误",
-        "致命错误",
-        "錯誤",
-        "嚴重錯誤",
-        "严重错误",
-        "エラー",
-        "致命的エラー",
-        "오류",
-        "치명적",
-        "błąd",
-        "krytyczny",
-        "hata",
-        "ölümcül",
-        "fout",
-        "fatale",
-        "fel",
-        "ödesdigert",
-        "fejl",
-        "fatal",
-        "feil",
-        "virhe",
-        "chyba",
-        "помилка",
-        "hiba",
-        "σφάλμα",
-        "eroare",
-        "sorry",
-        "lỗi",
-    ]
-)
-
 _GCC = re.compile(
     r"(?P<file>[^\s:'\"(][^:'\"]{0,500}?):(?P<line>\d{1,7}):(?:(?P<column>\d{1,7}):)?[ \u00a0]"
-    r"(?P<word>[^\W\d_][^:：;=()\[\]{}'\"/]{0,40}?)[ \u00a0]?[:：](?P<rest>.*)"
+    r"(?P<word>[^\W\d_][^:\uff1a;=()\[\]{}'\"/]{0,40}?)[ \u00a0]?[:\uff1a](?P<rest>.*)"
 )
 _EDG = re.compile(
     r"(?P<file>[^\s(][^()\"]{0,500})\((?P<line>\d{1,7})\)(?: \(col\. \d{1,7}\))?: "
@@ -191,21 +84,24 @@ _EDG = re.compile(
 )
 _MSVC = re.compile(r"(?:^|\s)[\w.\\:/ -]{1,200}(?:\(\d{1,7}\))? ?: (?:fatal )?error (?:C|LNK|D|MSB)\d{4}: ")
 _CUDA_TOOL = re.compile(
-    r"\b(?P<tool>nvcc|ptxas|nvlink|fatbinary|cicc|cudafe\+\+|cuobjdump|nvdisasm|tileiras)\b[^:;]{0,200}?(?:[,;] ?line \d{1,9})? ?[;:]? ?"
+    r"\b(?P<tool>nvcc|ptxas|nvlink|fatbinary|cicc|cudafe\+\+|cuobjdump|nvdisasm|tileiras)\b[^:;]{0,200}?(?:[,;] ?line "
+    r"\d{1,9})? ?[;:]? ?"
     r"(?P<word>fatal|error) {0,3}: (?P<rest>.+)"
 )
 _BARE_CUDA_TOOL = re.compile(
     r"(?P<tool>ptxas) (?P<where>[^,]{1,300}, line \d{1,9}); (?P<word>fatal|error) {0,3}: (?P<rest>.+)"
 )
 _COMPILER_DRIVER = re.compile(
-    r"(?:^|[\s/])(?P<tool>(?:[\w.]{1,40}-){0,5}(?:gcc|g\+\+|cc|c\+\+|cc1|cc1plus|clang|clang\+\+|icx|icpx|hipcc|as|gfortran|lto1|rustc)(?:-\d{1,3}(?:\.\d{1,2})?)?)"
-    r"(?P<exe>\.exe)?: (?P<word>[^\W\d_][^:：;=()\[\]{}'\"/]{0,40}?)[ \u00a0]?[:：](?P<rest>.+)"
+    r"(?:^|[\s/])(?P<tool>(?:[\w.]{1,40}-){0,5}(?:gcc|g\+\+|cc|c\+\+|cc1|cc1plus|clang|clang\+\+|icx|icpx|hipcc|as|gfortran|"
+    r"lto1|rustc)(?:-\d{1,3}(?:\.\d{1,2})?)?)"
+    r"(?P<exe>\.exe)?: (?P<word>[^\W\d_][^:\uff1a;=()\[\]{}'\"/]{0,40}?)[ \u00a0]?[:\uff1a](?P<rest>.+)"
 )
 _LINKER = re.compile(
     r"(?:^|[\s/])(?P<tool>(?:[\w.]{1,40}-){0,5}(?:ld|collect2|mold|wild)(?:\.\w{1,8})?)(?P<exe>\.exe)?: (?P<rest>.+)"
 )
 _LINKER_IN_FILE = re.compile(
-    r"[^\s:]{1,300}\.(?:o|a|so[\d.]{0,12}|cu|cpp|cc|c)(?::\([^)]{1,100}\)|:[^:\s]{1,200}:\d{1,7})?: (?P<rest>(?:undefined reference to|multiple definition of|relocation R_).*)"
+    r"[^\s:]{1,300}\.(?:o|a|so[\d.]{0,12}|cu|cpp|cc|c)(?::\([^)]{1,100}\)|:[^:\s]{1,200}:\d{1,7})?: (?P<rest>(?:undefined "
+    r"reference to|multiple definition of|relocation R_).*)"
 )
 _LD_SUMMARY = re.compile(r"(?:ld|link|linker)\b.{0,60}\b\d{1,3}\b", re.I)
 _LD_NOT_ERRORS = re.compile(
@@ -216,22 +112,27 @@ _LOADER = re.compile(
     r"cannot open shared object file|undefined symbol: |symbol lookup error|version [`'\"][\w.+-]{1,60}['\"`] not found"
     r"|failed to map segment from shared object|cannot allocate memory in static TLS block|wrong ELF class|invalid ELF header"
     r"|file too short|cannot enable executable stack|cannot apply additional memory protection|ELF load command"
-    r"|not defined in file .{1,120} with link time reference|cannot make segment writable|ELF file OS ABI invalid|cannot dynamically load"
+    r"|not defined in file .{1,120} with link time reference|cannot make segment writable|ELF file OS ABI invalid|cannot "
+    r"dynamically load"
     r"|Unable to load any of \{|Cannot load symbol|unexpected reloc type|only ET_DYN and ET_EXEC can be loaded"
 )
 _SHELL = re.compile(
-    r"^(?:\S{0,60}/)?(?:sh|bash|dash|zsh|ash|env|nohup|sudo|exec|time|timeout|xargs|[\w./-]{1,120}\.sh): (?:line )?(?:\d{1,6}: )?(?P<rest>.{1,300})"
+    r"^(?:\S{0,60}/)?(?:sh|bash|dash|zsh|ash|env|nohup|sudo|exec|time|timeout|xargs|[\w./-]{1,120}\.sh): (?:line "
+    r")?(?:\d{1,6}: )?(?P<rest>.{1,300})"
 )
 _SHELL_FAULT = re.compile(
-    r"(?:command )?not found|No such file or directory|Permission denied|cannot execute|I/O error|write error|Exec format error|bad interpreter|introuvable"
+    r"(?:command )?not found|No such file or directory|Permission denied|cannot execute|I/O error|write error|Exec format "
+    r"error|bad interpreter|introuvable"
     r"|nicht gefunden|未找到|找不到|没有那个文件|не найден|no encontrad|非法|見つかりません",
     re.I,
 )
 _EXCEPTION = re.compile(
-    r"^(?P<lead>[ \t]{0,12}(?:[-*•>] |\d{1,4}: |\+ Exception Group |\| )?)(?P<name>(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?P<sep>: ?|$)(?P<rest>.*)"
+    r"^(?P<lead>[ \t]{0,12}(?:[-*•>] |\d{1,4}: |\+ Exception Group |\| "
+    r")?)(?P<name>(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?P<sep>: ?|$)(?P<rest>.*)"
 )
 _EXCEPTION_SUFFIX = re.compile(
-    r"(?:Error|Exception|Failure|Fault|Exit|Interrupt|Abort|Timeout|NotFound|Unavailable|OutOfResources|OutOfMemory|Mismatch|Conflict|Empty|Full"
+    r"(?:Error|Exception|Failure|Fault|Exit|Interrupt|Abort|Timeout|NotFound|Unavailable|OutOfResources|OutOfMemory|"
+    r"Mismatch|Conflict|Empty|Full"
     r"|Impossible|Group|Failed|Invalid|Cancelled|Died|Violation|Missing|Unsupported\w{0,20}|NotSupported)$"
 )
 _KNOWN_EXCEPTIONS = frozenset(
@@ -246,40 +147,33 @@ _KNOWN_EXCEPTIONS = frozenset(
     )
 )
 _WORDED = re.compile(
-    r"^\s{0,8}(?:[×✗✘x] |❌ ?|\|? ?)?(?:[\w./+-]{1,60}: )?(?P<word>[Ff]atal error|FATAL ERROR|FATAL|[Ff]atal|[Ee]rror|ERROR|[Cc]ritical|CRITICAL|E|PANIC|panic)"
+    r"^\s{0,8}(?:[\u00d7✗✘x] |❌ ?|\|? ?)?(?:[\w./+-]{1,60}: )?(?P<word>[Ff]atal error|FATAL ERROR|FATAL|[Ff]atal|[Ee]rror|"
+    r"ERROR|[Cc]ritical|CRITICAL|E|PANIC|panic)"
     r"(?:\[[\w-]{1,40}\]| [A-Z]{1,4}\d{2,5})?(?:: | -- | - )(?P<rest>\S.*)"
 )
 _GENERIC_TOOL = re.compile(
-    r"^\s{0,8}(?P<tool>ninja|cmake|make|gmake|meson|cargo|git|docker|podman|srun|sbatch|slurmstepd|mpirun|conda|mamba|uv|pip|tar|unzip|cp|mv|rm|mkdir|ln|ldconfig|apt-get|E|modprobe|nvidia-container-cli)(?:\[\d{1,4}\])?: (?P<rest>.+)"
+    r"^\s{0,8}(?P<tool>ninja|cmake|make|gmake|meson|cargo|git|docker|podman|srun|sbatch|slurmstepd|mpirun|conda|mamba|uv|"
+    r"pip|tar|unzip|cp|mv|rm|mkdir|ln|ldconfig|apt-get|E|modprobe|nvidia-container-cli)(?:\[\d{1,4}\])?: (?P<rest>.+)"
 )
 _CMAKE = re.compile(r"^CMake Error(?: at (?P<file>[^:]{1,300}):\d{1,7}| in |:| \()")
-_UV_HEADLINE = re.compile(r"^\s{0,6}× (?P<rest>\S.*)")
+_UV_HEADLINE = re.compile(r"^\s{0,6}\u00d7 (?P<rest>\S.*)")
 _UV_REASON = re.compile(r"^\s{0,8}(?:╰─▶|├─▶|╰─>) (?P<rest>\S.*)")
 _CRASH = re.compile(
-    r"Segmentation fault|Bus error|Illegal instruction|SIGSEGV|SIGBUS|SIGILL|SIGABRT|SIGFPE|Fatal Python error|Segfault encountered|core dumped"
-    r"|stack smashing detected|double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs\. prev_size|pure virtual method called"
+    r"Segmentation fault|Bus error|Illegal instruction|SIGSEGV|SIGBUS|SIGILL|SIGABRT|SIGFPE|Fatal Python error|Segfault "
+    r"encountered|core dumped"
+    r"|stack smashing detected|double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs\. prev_size|pure "
+    r"virtual method called"
 )
 _MLIR = re.compile(
-    r"(?:loc\(|<unknown>:\d|[\w./-]{1,200}\.py:\d{1,7}:\d{1,7}): error: |^error: (?:'[\w.]{1,60}' op|Failures have been detected while processing an MLIR)|^LLVM ERROR: |^JIT session error: "
+    r"(?:loc\(|<unknown>:\d|[\w./-]{1,200}\.py:\d{1,7}:\d{1,7}): error: |^error: (?:'[\w.]{1,60}' op|Failures have been "
+    r"detected while processing an MLIR)|^LLVM ERROR: |^JIT session error: "
 )
 _RUST = re.compile(r"^error(?:\[E\d{4}\])?: ")
 
 _SOURCE_LIKE = re.compile(
-    r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inl|inc|ptx|ipp|tcc|s|S|ii|i|f90|F|m|mm|pyx|ld|lds|rs|go|cl|py|tpp|def|td|ll|mlir|txt|cppm|ixx|cl|hip|gpu|stub\.c)$|^/|^<|^\.\.?/"
+    r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inl|inc|ptx|ipp|tcc|s|S|ii|i|f90|F|m|mm|pyx|ld|lds|rs|go|cl|py|tpp|def|td|"
+    r"ll|mlir|txt|cppm|ixx|cl|hip|gpu|stub\.c)$|^/|^<|^\.\.?/"
 )
-
-
-def word_class(word: str) -> str:
-    """ "error", "warning", "note" or "" for the word of a diagnostic, in the languages compilers are translated to."""
-    lowered = word.strip().lower()
-    first = lowered.split(" ", 1)[0].rstrip(":")
-    if first in _ERROR_WORDS or lowered in _ERROR_WORDS:
-        return "error"
-    if first in _WARNING_WORDS or lowered in _WARNING_WORDS:
-        return "warning"
-    if first in _NOTE_WORDS or lowered in _NOTE_WORDS:
-        return "note"
-    return "error" if lowered.endswith(("error", "fehler", "错误", "エラー", "ошибка", "오류")) else ""
 
 
 def compiler_sign(body: str) -> Sign | None:
@@ -289,7 +183,7 @@ def compiler_sign(body: str) -> Sign | None:
     if found := _CUDA_TOOL.search(body) or _BARE_CUDA_TOOL.search(body):
         return Sign(Kind.COMPILER, found["rest"], name=found["tool"])
     if found := _GCC.search(body):
-        word = word_class(found["word"])
+        word = words.kind_of(found["word"])
         source = bool(_SOURCE_LIKE.search(found["file"]))
         if word == "error" and (source or found["column"]):
             return Sign(Kind.COMPILER, found["rest"])
@@ -304,7 +198,7 @@ def compiler_sign(body: str) -> Sign | None:
         if word:
             return None
     if found := _COMPILER_DRIVER.search(body):
-        word = word_class(found["word"])
+        word = words.kind_of(found["word"])
         if word == "error":
             return Sign(Kind.COMPILER, found["rest"], name=found["tool"])
     if ": fatal error: " in body or body.startswith("fatal error: "):

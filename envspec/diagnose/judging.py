@@ -200,7 +200,8 @@ def _trail(reading: Reading) -> Cause | None:
             line=unfinished[0],
             text=unfinished[1],
             meaning="The log ends inside a traceback: the exception itself was not written, or was cut off.",
-            fix="Take the log again, whole, both streams: COMMAND 2>&1 | tee server.log; with containers: docker logs NAME > server.log 2>&1",
+            fix="Take the log again, whole, both streams: COMMAND 2>&1 | tee server.log; with containers: docker logs NAME "
+            "> server.log 2>&1",
             confidence="low",
         )
     order = {row.id: place for place, row in enumerate(reading.knowledge.noise)}

@@ -7,19 +7,15 @@ mean is written in `data/README.md`; `tests/diagnose/test_knowledge.py` checks e
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from envspec.diagnose.evidence import Kind
-
-DATA = Path(__file__).parent / "data"
+from envspec.diagnose.tables import DATA, read_toml
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -160,18 +156,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    tables: dict[str, Any] = parser.loads(path.read_text(encoding="utf-8"))
-    return tables
-
-
 @cache
 def knowledge() -> Knowledge:
     """Read the tables, once a process."""
     rows: dict[str, list[Any]] = {"family": [], "noise": [], "harmless": []}
     for path in sorted(DATA.glob("*.toml")):
-        for key, value in _toml(path).items():
+        for key, value in read_toml(path).items():
             if key in rows:
                 rows[key].extend(value)
             else:

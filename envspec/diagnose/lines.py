@@ -17,7 +17,9 @@ QUOTE_LIMIT = 16_384
 BODY_LIMIT = 4_096
 """Characters of one message that are classified: its beginning, its end, and what is around the first word of failure."""
 
-_CUE = re.compile(r"[Ee]rror|ERROR|atal|ailed|annot |not found|ndefined |xception|enied|No such|out of memory")
+_CUE = re.compile(
+    r"[Ee]rror|ERROR|atal|ailed|annot |not found|ndefined |xception|enied|No such|out of memory"
+)
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78c])")
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)"
@@ -59,7 +61,9 @@ _FIRST = frozenset("[(|-#{ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 _JSON_KEYS = ("log", "message", "msg", "text", "event", "content")
 
 
-_RELAYED = re.compile(r"(?<=.) (?=\([\w ]{1,60} pid=\d{1,9}[^()]{0,60}\) )")  # line ends that were lost when a log was pasted
+_RELAYED = re.compile(
+    r"(?<=.) (?=\([\w ]{1,60} pid=\d{1,9}[^()]{0,60}\) )"
+)  # line ends that were lost when a log was pasted
 
 
 class Message(NamedTuple):

@@ -33,7 +33,9 @@ _CUES = (
     "not found",
     "No s",
     "o module",
-    "undefined", "multiple definition", "relocation ",
+    "undefined",
+    "multiple definition",
+    "relocation ",
     "enied",
     "illed",
     "nsupported",
@@ -58,7 +60,7 @@ _CUES = (
     "env: ",
     "╰",
     "├─",
-    "×",
+    "\u00d7",
     "what():",
     "terminate called",
     "exit code",
@@ -93,20 +95,23 @@ _CUES = (
     "Exit",
     "Empty",
 )
-_DIAGNOSTIC = re.compile(r":\d{1,7}:(?:\d{1,7}:)? |\(\d{1,7}\)(?: \(col|: )|: [^\W\d_][\w ]{1,25}[:：]")
+_DIAGNOSTIC = re.compile(r":\d{1,7}:(?:\d{1,7}:)? |\(\d{1,7}\)(?: \(col|: )|: [^\W\d_][\w ]{1,25}[:\uff1a]")
 _FRAME = re.compile(r'^\s{0,16}(?:\| )?File "')
 _CODE = re.compile(
-    r"^\s*raise \w|^\s{2,}(?:raise\b|return\b|assert\b|if\b|self\.|[\^~]{2,}|\.\.\.<\d+ lines>|from\b|import\b|with\b|\w[\w.]{0,80} = )|^\s*\d{1,6} \|"
+    r"^\s*raise \w|^\s{2,}(?:raise\b|return\b|assert\b|if\b|self\.|[\^~]{2,}|\.\.\.<\d+ lines>|from\b|import\b|with\b|"
+    r"\w[\w.]{0,80} = )|^\s*\d{1,6} \|"
 )
 _COMMAND = re.compile(
-    r"^(?:\[\d{1,5}/\d{1,5}\]\s+|\+ |\$ )?(?:[\w+=/.-]{1,200}\s+){0,4}?(?:\S{0,300}/)?(?:nvcc|ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|hipcc|x86_64-linux-gnu-g(?:cc|\+\+))(?:-\d+)? [^:]{0,40}-"
+    r"^(?:\[\d{1,5}/\d{1,5}\]\s+|\+ |\$ )?(?:[\w+=/.-]{1,200}\s+){0,4}?(?:\S{0,300}/)?(?:nvcc|ccache|sccache|c\+\+|g\+\+|"
+    r"gcc|cc|clang(?:\+\+)?|hipcc|x86_64-linux-gnu-g(?:cc|\+\+))(?:-\d+)? [^:]{0,40}-"
 )
 _PYTHON_WARNING = re.compile(r"(?:^|: )\w{0,40}Warning: ")
 _DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 _NINJA = re.compile(r"Command '(\['ninja'.{1,600}?\])'|ninja: Entering directory [`'](?P<dir>[^'`]{1,400})'")
 _IGNORED_MODULE = re.compile(
-    r"(?i)(?:ignor\w* import error|failed to import|could not import|error (?:when|while) (?:loading|importing))\W+(?:when |while |from )?(?:loading |importing )?(?P<module>[\w.]+)"
+    r"(?i)(?:ignor\w* import error|failed to import|could not import|error (?:when|while) (?:loading|importing))\W+(?:when |"
+    r"while |from )?(?:loading |importing )?(?P<module>[\w.]+)"
 )
 _LOOKUPS = frozenset(
     (
@@ -248,7 +253,9 @@ class Reading:
         if worker.frame_indent >= 0:
             deeper = _indent(body) > worker.frame_indent
             worker.frame_indent = -1
-            if deeper or (not message.prefixed and _indent(body) == 0 and evidence.exception_parts(body) is None):
+            if deeper or (
+                not message.prefixed and _indent(body) == 0 and evidence.exception_parts(body) is None
+            ):
                 return
         if _FRAME.match(body):
             worker.frame_indent = _indent(body)

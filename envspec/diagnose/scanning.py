@@ -6,8 +6,9 @@ neighbourhood of a hit is taken apart. The beginning and the end are always read
 save, and the end tells whether the process lived.
 
 Known limits, all of them in the middle of logs longer than `HEAD` + `TAIL`: a failure that leaves none of the anchors
-within `_WINDOW` bytes is not seen; of lines that differ only in digits the first `_SAME_SHAPE` are looked at; after
-`_BUDGET` lines the middle is passed over.
+within `_WINDOW` bytes is not seen; of lines with the same words after the anchor the first `_SAME_SHAPE` are looked
+at; after `_HITS` anchors only the first `_HITS_PER_BLOCK` of each kind in a block are; after `_BUDGET` lines the rest
+of the middle is passed over.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import BinaryIO
 from envspec.diagnose.lines import QUOTE_LIMIT
 
 BLOCK = 1 << 19
-HEAD = 6 * BLOCK
+HEAD = 3 * BLOCK
 TAIL = 2 * BLOCK
 _WINDOW = 6_000
-_SAME_SHAPE = 6
+_SAME_SHAPE = 12
 _SHAPES = 20_000
 _HITS_PER_BLOCK = 32
+_HITS = 800_000
 _BUDGET = 40_000
 
 # Each costs up to half a second per gigabyte, so there are few. A pattern that begins with one letter is the fastest
@@ -120,6 +122,7 @@ class _Searcher:
     def __init__(self) -> None:
         self._shapes: dict[bytes, int] = {}
         self._left = _BUDGET
+        self._tries = _HITS
 
     def near_anchors(self, first: int, block: bytes) -> Iterator[tuple[int, str]]:
         """The lines around the anchors in a block."""
@@ -153,9 +156,10 @@ class _Searcher:
         hits: list[int] = []
         for find in _FINDERS:
             at = find(block, 0)
-            for _ in range(_HITS_PER_BLOCK):
-                if at < 0:
+            for count in range(len(block)):
+                if at < 0 or (count >= _HITS_PER_BLOCK and self._tries <= 0):
                     break
+                self._tries -= 1
                 if self._is_new(block, at):
                     hits.append(at)
                 end = block.find(b"\n", at)
@@ -163,8 +167,11 @@ class _Searcher:
         return sorted(hits)
 
     def _is_new(self, block: bytes, at: int) -> bool:
-        start = block.rfind(b"\n", max(0, at - 4096), at) + 1
-        shape = block[max(start, at - 80) : at + 40].split(b"\n", 1)[0].translate(None, _DIGITS)
+        """Whether what stands around the anchor has been seen less than a few times.
+
+        Only what follows the word counts: what comes before it are names and times, which differ endlessly.
+        """
+        shape = block[max(0, at - 4) : at + 28].translate(None, _DIGITS)
         count = self._shapes.get(shape, 0)
         if count == 0 and len(self._shapes) >= _SHAPES:
             return False

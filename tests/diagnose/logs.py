@@ -46,19 +46,23 @@ def start_up(lines: int) -> str:
         "[2026-05-16 10:11:46 TP0] Load weight begin. avail mem=93.10 GB",
     ]
     shards = max(1, lines - len(head) - 2)
-    for i in range(shards):
-        head.append(
-            f"Loading safetensors checkpoint shards: {100 * i // shards:3d}% Completed | {i}/{shards} [00:{i % 60:02d}<00:30,  1.10it/s]"
-        )
-    head.append("[2026-05-16 10:12:01 TP0] Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, avail mem=78.10 GB")
-    head.append("[2026-05-16 10:12:02 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=7.90 GB")
+    head.extend(
+        f"Loading safetensors checkpoint shards: {100 * i // shards:3d}% Completed | {i}/{shards} [00:{i % 60:02d}<00:30]"
+        for i in range(shards)
+    )
+    head.append(
+        "[2026-05-16 10:12:01 TP0] Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, avail mem=78.10 GB"
+    )
+    head.append(
+        "[2026-05-16 10:12:02 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=7.90 GB"
+    )
     return "\n".join(head) + "\n"
 
 
 def serving(lines: int) -> str:
     """A server at work."""
     return "".join(
-        f'[2026-05-16 11:{i // 60 % 60:02d}:{i % 60:02d} TP0] Decode batch. #running-req: {i % 97}, #token: {i * 7 % 99999}, '
+        f"[2026-05-16 11:{i // 60 % 60:02d}:{i % 60:02d} TP0] Decode batch. #running-req: {i % 97}, #token: {i * 7 % 99999}, "
         f"token usage: 0.{i % 99:02d}, gen throughput (token/s): {i % 3000}.00, #queue-req: 0\n"
         if i % 3
         else f'INFO:     10.0.0.{i % 250}:{1024 + i % 60000} - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'

@@ -33,7 +33,9 @@ def test_windows_line_ends_change_nothing(path: Path) -> None:
 def test_a_real_build_with_many_warnings(tmp_path: Path) -> None:
     source = tmp_path / "errors.cpp"
     functions = "\n".join(f"int error_{i}(int failed) {{ int fatal; return 1; }}" for i in range(200))
-    source.write_text(f'#warning "this is not an error: go on"\n{functions}\nint main() {{}}\n', encoding="utf-8")
+    source.write_text(
+        f'#warning "this is not an error: go on"\n{functions}\nint main() {{}}\n', encoding="utf-8"
+    )
     done = subprocess.run(
         ["g++", "-Wall", "-Wextra", str(source), "-o", str(tmp_path / "a")],
         capture_output=True,

@@ -17,7 +17,9 @@ from tests.diagnose import logs
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 FRAGMENTS = st.sampled_from([line for path in CASES for line in path.read_bytes().split(b"\n")])
-BROKEN_TEXT = st.lists(st.one_of(FRAGMENTS, st.binary(max_size=200), st.text(max_size=80).map(str.encode)), max_size=40)
+BROKEN_TEXT = st.lists(
+    st.one_of(FRAGMENTS, st.binary(max_size=200), st.text(max_size=80).map(str.encode)), max_size=40
+)
 QUIETLY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -61,15 +61,53 @@ def test_every_kind_has_a_default_and_a_rank() -> None:
 def _hostile() -> list[str]:
     """Long lines that make a backtracking pattern try everything: repeated characters, and repeated literals."""
     length = lines.BODY_LIMIT
-    seeds = ["a", " ", "/", ":", ".", "0", "(", "a.", "a/", "a:", "a: ", "a b", "1:", "_Z", "-", "a-", "\\", "'", "=", "[", "error: ", "nvcc "]
-    seeds += ["/a:1:1: ", "a(1): ", "ld: ", "x.o: ", "A.B", "because ", "Error", "cannot find ", "version `", "0x1f ", "lib.so", "not found"]
+    seeds = [
+        "a",
+        " ",
+        "/",
+        ":",
+        ".",
+        "0",
+        "(",
+        "a.",
+        "a/",
+        "a:",
+        "a: ",
+        "a b",
+        "1:",
+        "_Z",
+        "-",
+        "a-",
+        "\\",
+        "'",
+        "=",
+        "[",
+        "error: ",
+        "nvcc ",
+    ]
+    seeds += [
+        "/a:1:1: ",
+        "a(1): ",
+        "ld: ",
+        "x.o: ",
+        "A.B",
+        "because ",
+        "Error",
+        "cannot find ",
+        "version `",
+        "0x1f ",
+        "lib.so",
+        "not found",
+    ]
     return [(seed * length)[:length] + end for seed in seeds for end in ("", "!")]
 
 
 HOSTILE = _hostile()
 
 
-@pytest.mark.parametrize("pattern", [*map(re.compile, PATTERNS), *CODE_PATTERNS], ids=lambda p: p.pattern[:50])
+@pytest.mark.parametrize(
+    "pattern", [*map(re.compile, PATTERNS), *CODE_PATTERNS], ids=lambda p: p.pattern[:50]
+)
 def test_pattern_does_not_backtrack_without_end(pattern: re.Pattern[str]) -> None:
     if isinstance(pattern.pattern, bytes):
         return
