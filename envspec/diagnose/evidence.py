@@ -155,6 +155,7 @@ _GENERIC_TOOL = re.compile(
     r"^\s{0,8}(?P<tool>ninja|cmake|make|gmake|meson|cargo|git|docker|podman|srun|sbatch|slurmstepd|mpirun|conda|mamba|uv|"
     r"pip|tar|unzip|cp|mv|rm|mkdir|ln|ldconfig|apt-get|E|modprobe|nvidia-container-cli)(?:\[\d{1,4}\])?: (?P<rest>.+)"
 )
+_ASSERTION = re.compile(r"Assertion (?:failed|error|[`'].{1,300}' failed)|\bCheck failed: ")
 _CMAKE = re.compile(r"^CMake Error(?: at (?P<file>[^:]{1,300}):\d{1,7}| in |:| \()")
 _UV_HEADLINE = re.compile(r"^\s{0,6}\u00d7 (?P<rest>\S.*)")
 _UV_REASON = re.compile(r"^\s{0,8}(?:╰─▶|├─▶|╰─>) (?P<rest>\S.*)")
@@ -276,6 +277,8 @@ def resolver_sign(body: str) -> Sign | None:
 
 def worded_sign(body: str) -> Sign | None:
     """A line that begins with a word for error, printed by a tool of which nothing else is known."""
+    if found := _ASSERTION.search(body):
+        return Sign(Kind.MESSAGE, body[found.start() :], weight=20)
     if found := _CMAKE.match(body):
         return Sign(Kind.TOOLCHAIN, body, weight=-14)
     if found := _UV_HEADLINE.match(body):
