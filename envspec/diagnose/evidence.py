@@ -120,6 +120,9 @@ _SHELL = re.compile(
     r"^(?:\S{0,60}/)?(?:sh|bash|dash|zsh|ash|env|nohup|sudo|exec|time|timeout|xargs|[\w./-]{1,120}\.sh): (?:line "
     r")?(?:\d{1,6}: )?(?P<rest>.{1,300})"
 )
+_NOT_STARTED = re.compile(
+    r"^/(?:[\w.+-]{1,80}/){0,20}[\w.+-]{1,80}: (?:No such file or directory|(?:command )?not found|Permission denied)$"
+)
 _SHELL_FAULT = re.compile(
     r"(?:command )?not found|No such file or directory|Permission denied|cannot execute|I/O error|write error|Exec format "
     r"error|bad interpreter|introuvable"
@@ -236,6 +239,8 @@ def loader_sign(body: str) -> Sign | None:
 
 def shell_sign(body: str) -> Sign | None:
     """A shell, or something that starts programs, could not start one."""
+    if _NOT_STARTED.match(body):
+        return Sign(Kind.SHELL, body)
     found = _SHELL.search(body)
     if found and _SHELL_FAULT.search(found["rest"]):
         return Sign(Kind.SHELL, found["rest"])

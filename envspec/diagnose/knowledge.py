@@ -8,7 +8,6 @@ mean is written in `data/README.md`; `tests/diagnose/test_knowledge.py` checks e
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -108,22 +107,18 @@ _GRAM = 4
 class RowIndex:
     """Finds the rows of which a literal is in a line, without trying all of them.
 
-    Each literal is filed under the four characters of it that occur in the fewest literals. A line is cut into its
-    runs of four characters, and only the literals filed under one of them are looked for: 20 us a line in place of
-    300.
+    Each literal is filed under its last four characters. A line is cut into its runs of four characters, and only
+    the literals filed under one of them are looked for: 20 us a line in place of 300. Filing under the rarest four
+    would look for fewer still, but takes 15 ms at each start.
     """
 
     def __init__(self, tables: Knowledge) -> None:
-        filed: list[tuple[str, Table, int]] = []
-        for table in get_args(Table):
-            for place, row in enumerate(getattr(tables, table)):
-                filed.extend((literal, table, place) for literal in row.contains)
-        counts = Counter(gram for literal, _, _ in filed for gram in _grams(literal))
         self._filed: dict[str, list[tuple[str, Table, int]]] = {}
-        for entry in filed:
-            rarest = min(sorted(_grams(entry[0])), key=lambda gram: (counts[gram], gram.islower()))
-            self._filed.setdefault(rarest, []).append(entry)
         self._rows = {table: getattr(tables, table) for table in get_args(Table)}
+        for table, rows in self._rows.items():
+            for place, row in enumerate(rows):
+                for literal in row.contains:
+                    self._filed.setdefault(literal[-_GRAM:], []).append((literal, table, place))
         self._body: str | None = None
         self._places: dict[Table, list[int]] = {}
 

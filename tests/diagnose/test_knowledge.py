@@ -27,7 +27,7 @@ CODE_PATTERNS = [
 def test_row_is_complete(row: Family | Noise | Harmless) -> None:
     assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", row.id)
     assert row.contains
-    assert all(literal for literal in row.contains)
+    assert all(len(literal) >= 4 for literal in row.contains)  # the index files them under four characters
     assert len(set(row.contains)) == len(row.contains)
     assert row.source
     assert re.fullmatch(r"20\d\d-\d\d", row.as_of)
