@@ -107,7 +107,7 @@ _GRAM = 4
 class RowIndex:
     """Finds the rows of which a literal is in a line, without trying all of them.
 
-    Each literal is filed under its last four characters. A line is cut into its runs of four characters, and only
+    Each literal is filed under its first or last four characters. A line is cut into its runs of four characters, and only
     the literals filed under one of them are looked for: 20 us a line in place of 300. Filing under the rarest four
     would look for fewer still, but takes 15 ms at each start.
     """
@@ -118,7 +118,9 @@ class RowIndex:
         for table, rows in self._rows.items():
             for place, row in enumerate(rows):
                 for literal in row.contains:
-                    self._filed.setdefault(literal[-_GRAM:], []).append((literal, table, place))
+                    ends = (literal[:_GRAM], literal[-_GRAM:])
+                    end = min(ends, key=lambda gram: len(self._filed.get(gram, ())))
+                    self._filed.setdefault(end, []).append((literal, table, place))
         self._body: str | None = None
         self._places: dict[Table, list[int]] = {}
 
