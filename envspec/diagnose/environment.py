@@ -1,0 +1,75 @@
+"""What is known of the environment that a log comes from, and what it adds to a diagnosis.
+
+`EnvironmentFacts` is what the rest of envspec can fill in; `facts_of` reads what a venv says about itself without
+importing anything from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from envspec.diagnose.knowledge import Family
+
+_MENDS = {
+    "rebuild": "Mended by a rebuild: envspec build PROFILE.",
+    "repair": "Mended by: envspec repair.",
+    "check": "The pins do not fit each other: envspec check --fix PROFILE, then envspec build PROFILE.",
+}
+_TOOLKIT = {
+    "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
+    "ptxas and nvvm": ("nvidia-nvvm",),
+    "crt": ("nvidia-cuda-crt",),
+    "runtime headers": ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
+    "cccl": ("nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
+}
+
+
+class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about one environment; everything is optional, and what is empty is not talked about."""
+
+    packages: Mapping[str, str] = {}
+    """Distribution names in normal form and their versions."""
+    toolkit: Mapping[str, str] = {}
+    """Parts of the CUDA toolkit and their versions, such as nvcc and runtime headers."""
+    driver: str = ""
+    gpu_arch: str = ""
+
+
+def facts_of(out: Path) -> EnvironmentFacts:
+    """What the venv under an output directory (or a venv itself) says about its packages."""
+    packages: dict[str, str] = {}
+    for root in (out / "venv", out):
+        for info in root.glob("lib/python3.*/site-packages/*.dist-info"):
+            name, _, version = info.name[: -len(".dist-info")].rpartition("-")
+            if name:
+                packages[re.sub(r"[-_.]+", "-", name).lower()] = version
+        if packages:
+            break
+    toolkit = {part: packages[n] for part, names in _TOOLKIT.items() for n in names if n in packages}
+    return EnvironmentFacts(packages=packages, toolkit=toolkit)
+
+
+def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> tuple[str, str]:
+    """Add to meaning and fix what this environment has of the packages the family is about."""
+    have = [f"your {name} is {facts.packages[name]}" for name in family.packages if name in facts.packages]
+    missing = [
+        f"{name} is not installed"
+        for name in family.packages
+        if facts.packages and name not in facts.packages
+    ]
+    if "toolkit" in family.packages:
+        have = [f"your {part} is {version}" for part, version in facts.toolkit.items()] + have
+        missing = [m for m in missing if not m.startswith("toolkit ")]
+    if "driver" in family.packages and facts.driver:
+        have.append(f"your driver is {facts.driver}")
+        missing = [m for m in missing if not m.startswith("driver ")]
+    missing = [m for m in missing if not m.startswith(("driver ", "toolkit "))]
+    said = "; ".join(have + missing)
+    if said:
+        meaning = f"{meaning} In this environment: {said}."
+    mended = _MENDS.get(family.mends, "")
+    return meaning, f"{fix} {mended}".strip()

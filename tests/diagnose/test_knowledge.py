@@ -1,0 +1,117 @@
+"""The tables: every row is complete, compiles, and runs in linear time."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from envspec.diagnose import evidence, judging, lines, reading
+from envspec.diagnose.evidence import Kind
+from envspec.diagnose.knowledge import Family, Harmless, Noise, knowledge
+
+TABLES = knowledge()
+ROWS: list[Family | Noise | Harmless] = [*TABLES.families, *TABLES.noise, *TABLES.harmless]
+PATTERNS = sorted({p for row in ROWS for p in (row.pattern, row.unless) if p} | {TABLES.marks.tolerated})
+CODE_PATTERNS = [
+    value
+    for module in (evidence, reading, lines, judging)
+    for item in vars(module).values()
+    for value in (item if isinstance(item, tuple) else (item,))
+    if isinstance(value, re.Pattern)
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.id)
+def test_row_is_complete(row: Family | Noise | Harmless) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", row.id)
+    assert row.contains
+    assert all(len(literal) >= 4 for literal in row.contains)  # the index files them under four characters
+    assert len(set(row.contains)) == len(row.contains)
+    assert row.source
+    assert re.fullmatch(r"20\d\d-\d\d", row.as_of)
+    for pattern in (row.pattern, row.unless):
+        re.compile(pattern)
+
+
+@pytest.mark.parametrize("family", TABLES.families, ids=lambda r: r.id)
+def test_family_says_what_it_means_and_what_mends_it(family: Family) -> None:
+    assert family.meaning.endswith((".", "}"))
+    assert family.fix.endswith(".")
+    names = set(re.findall(r"\{(\w+)\}", family.meaning + family.fix))
+    groups = {re.sub(r"\d+$", "", name) for name in re.compile(family.pattern).groupindex}
+    assert names <= groups
+    assert family.mends in ("", "rebuild", "repair", "check")
+    known = {f.id for f in TABLES.families} | {f"kind:{kind.value}" for kind in Kind}
+    assert set(family.follows) <= known
+
+
+def test_names_are_unique() -> None:
+    for table in (TABLES.families, TABLES.noise, TABLES.harmless):
+        names = [row.id for row in table]
+        assert len(set(names)) == len(names)
+
+
+def test_every_kind_has_a_default_and_a_rank() -> None:
+    assert set(TABLES.defaults) == set(Kind)
+    assert set(evidence.BASE) == set(Kind)
+
+
+def _hostile() -> list[str]:
+    """Long lines that make a backtracking pattern try everything: repeated characters, and repeated literals."""
+    length = lines.BODY_LIMIT
+    seeds = [
+        "a",
+        " ",
+        "/",
+        ":",
+        ".",
+        "0",
+        "(",
+        "a.",
+        "a/",
+        "a:",
+        "a: ",
+        "a b",
+        "1:",
+        "_Z",
+        "-",
+        "a-",
+        "\\",
+        "'",
+        "=",
+        "[",
+        "error: ",
+        "nvcc ",
+    ]
+    seeds += [
+        "/a:1:1: ",
+        "a(1): ",
+        "ld: ",
+        "x.o: ",
+        "A.B",
+        "because ",
+        "Error",
+        "cannot find ",
+        "version `",
+        "0x1f ",
+        "lib.so",
+        "not found",
+    ]
+    return [(seed * length)[:length] + end for seed in seeds for end in ("", "!")]
+
+
+HOSTILE = _hostile()
+
+
+@pytest.mark.parametrize(
+    "pattern", [*map(re.compile, PATTERNS), *CODE_PATTERNS], ids=lambda p: p.pattern[:50]
+)
+def test_pattern_does_not_backtrack_without_end(pattern: re.Pattern[str]) -> None:
+    if isinstance(pattern.pattern, bytes):
+        return
+    for line in HOSTILE:
+        start = time.process_time()
+        pattern.search(line)
+        assert time.process_time() - start < 0.1, (pattern.pattern, line[:20])
