@@ -12,8 +12,10 @@ from envspec.check.engine import all_rules
 from envspec.cli import cli
 from envspec.commands.explain import ErrorExit, ErrorRow, all_codes, run_explain
 from envspec.data import load_table
-from envspec.errors import UsageError
+from envspec.errors import EnvspecError, UsageError
 from envspec.explanations import explained_codes, explanation
+from envspec.findings import Finding, Severity
+from envspec.render import render_error, render_finding
 from tests.code_use import finding_codes, raised_codes
 
 ROWS = load_table("codes", ErrorRow)
@@ -93,3 +95,16 @@ def test_without_a_code_all_are_listed() -> None:
     assert result.exit_code == 0
     listed = {line.split()[0] for line in result.output.splitlines() if line.startswith("  ")}
     assert listed == {code.code for code in all_codes()}
+
+
+def test_errors_and_findings_with_a_page_name_it_last() -> None:
+    error = EnvspecError("disk-full", "the disk is full", fix="free space")
+    assert render_error(error) == (
+        "error[disk-full]: the disk is full\n  fix: free space\n  more: envspec explain disk-full\n"
+    )
+    finding = Finding(code="yanked", severity=Severity.WARNING, subject="x", message="x 1 was yanked")
+    assert render_finding(finding) == "warning[yanked]: x 1 was yanked\n  more: envspec explain yanked"
+
+
+def test_an_error_without_a_page_names_none() -> None:
+    assert render_error(EnvspecError("os-error", "no such device")) == "error[os-error]: no such device\n"

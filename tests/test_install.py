@@ -65,6 +65,7 @@ def test_a_contest_without_winner_is_refused(
         "  local.toml: install.winners\n"
         "  libs-base and libs-cu13: 1 paths, such as shared/lib.py\n"
         '  fix: name the one whose files are right, for example: winners = ["libs-cu13"]\n'
+        "  more: envspec explain file-conflict\n"
     )
 
 

@@ -109,6 +109,7 @@ def test_a_damaged_lock_file_tells_how_to_make_it_again(tmp_path: Path) -> None:
         "  p.lock, line 1\n"
         "  it must begin with '# envspec-lock: 1'\n"
         "  fix: make it again: envspec lock p.toml\n"
+        "  more: envspec explain lock-damaged\n"
     )
 
 

@@ -55,6 +55,7 @@ def test_somebody_elses_directory_is_left_alone(tmp_path: Path) -> None:
         "  --out\n"
         "  it holds thesis.tex\n"
         "  fix: name another directory: --out DIR; envspec deletes nothing that it did not make\n"
+        "  more: envspec explain output-foreign\n"
     )
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.tex"]
 

@@ -82,60 +82,70 @@ def test_shipped_profiles_are_found_by_name() -> None:
             ("arch =", "archh ="),
             "error[profile-missing-key]: gpu.arch is missing\n"
             "  p.toml\n"
-            '  fix: add it, for example: arch = "12.0a"\n',
+            '  fix: add it, for example: arch = "12.0a"\n'
+            "  more: envspec explain profile-missing-key\n",
         ),
         (
             ('arch = "12.0a"', 'arch = "12.0a"\nmin-driver = "580"'),
             "error[profile-unknown-key]: unknown key gpu.min-driver\n"
             "  p.toml\n"
             "  gpu has no such key, and a key that is not read would be a wish not granted\n"
-            "  fix: did you mean 'minimum-driver'?\n",
+            "  fix: did you mean 'minimum-driver'?\n"
+            "  more: envspec explain profile-unknown-key\n",
         ),
         (
             ('"12.0a"', "12.0"),
-            "error[profile-wrong-type]: gpu.arch must be a string, not a number: 12.0\n  p.toml\n",
+            "error[profile-wrong-type]: gpu.arch must be a string, not a number: 12.0\n  p.toml\n"
+            "  more: envspec explain profile-wrong-type\n",
         ),
         (
             ('"12.0a"', '"13.7"'),
             "error[profile-value]: gpu.arch is not an architecture of any released GPU: '13.7'\n"
             "  p.toml\n"
             "  fix: valid here: 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 9.0a, 10.0, 10.0a, 10.0f, 10.3, 10.3a, 10.3f, "
-            "11.0, 11.0a, 11.0f, 12.0, 12.0a, 12.0f, 12.1, 12.1a, 12.1f\n",
+            "11.0, 11.0a, 11.0f, 12.0, 12.0a, 12.0f, 12.1, 12.1a, 12.1f\n"
+            "  more: envspec explain profile-value\n",
         ),
         (
             ('"2.11.0+cu130"', '"2.11,0"'),
             "error[profile-value]: packages.torch is not a version: '2.11,0'\n"
             "  p.toml\n"
-            '  fix: for example "1.2.3", ">=1.2,<2" or "*"\n',
+            '  fix: for example "1.2.3", ">=1.2,<2" or "*"\n'
+            "  more: envspec explain profile-value\n",
         ),
         (
             ("torch =", "torch_geometric ="),
             "error[profile-value]: packages.torch_geometric is not spelt as the index spells it\n"
             "  p.toml\n"
-            "  fix: did you mean 'torch-geometric'?\n",
+            "  fix: did you mean 'torch-geometric'?\n"
+            "  more: envspec explain profile-value\n",
         ),
         (
             ("[packages]", '[cuda]\ntoolkit = "13.2.1"\ncomponents = ["nvc"]\n[packages]'),
             "error[profile-value]: cuda.components[0] is not a part of the CUDA toolkit: 'nvc'\n"
             "  p.toml\n"
-            "  fix: did you mean 'nvcc'?\n",
+            "  fix: did you mean 'nvcc'?\n"
+            "  more: envspec explain profile-value\n",
         ),
         (
             ("[packages]", "[environment]\nLD_LIBRARY_PATH = 'x'\n[packages]"),
             "error[profile-value]: environment.LD_LIBRARY_PATH is set by envspec itself and cannot be set by a profile\n"
-            "  p.toml\n",
+            "  p.toml\n"
+            "  more: envspec explain profile-value\n",
         ),
         (
             ("[packages]", "[python]\nversions = '>=4'\n[packages]"),
             "error[profile-value]: python.versions admits no Python that envspec knows: '>=4'\n"
             "  p.toml\n"
-            "  fix: it knows 3.9 to 3.14\n",
+            "  fix: it knows 3.9 to 3.14\n"
+            "  more: envspec explain profile-value\n",
         ),
         (
             ("[packages]", "[resolve]\nexclude-newer = 2026-05-25T10:00:00\n[packages]"),
             "error[profile-value]: resolve.exclude-newer has no time zone: 2026-05-25T10:00:00\n"
             "  p.toml\n"
-            "  fix: 2026-05-25T10:00:00Z\n",
+            "  fix: 2026-05-25T10:00:00Z\n"
+            "  more: envspec explain profile-value\n",
         ),
     ],
     ids=lambda value: value[1][:24] if isinstance(value, tuple) else "",
@@ -150,6 +160,7 @@ def test_syntax_error_names_line_and_column(tmp_path: Path) -> None:
         "  p.toml, line 2, column 14\n"
         '  | arch = "12.0a\n'
         "  |              ^\n"
+        "  more: envspec explain profile-syntax\n"
     ).replace(f"{tmp_path}/", "")
 
 
@@ -161,6 +172,7 @@ def test_missing_profile_names_the_nearest(tmp_path: Path) -> None:
         "error[profile-missing]: there is no profile rtx-pro-600.toml\n"
         "  rtx-pro-600.toml\n"
         "  fix: did you mean 'rtx-pro-6000.toml'?\n"
+        "  more: envspec explain profile-missing\n"
     )
 
 
