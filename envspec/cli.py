@@ -229,6 +229,15 @@ def _show(found: Report, as_json: bool) -> None:
         raise click.exceptions.Exit(int(Exit.FINDINGS))
 
 
+@cli.command()
+@click.argument("code", required=False)
+def explain(code: str | None) -> None:
+    """Tell why CODE exists, what it looks like at run time and how to mend it; without CODE, list all."""
+    from envspec.commands.explain import run_explain
+
+    click.echo(run_explain(code), nl=False)
+
+
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @_out
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)

@@ -3,6 +3,7 @@
 error[profile-unknown-key]: unknown key gpu.archh
   profiles/rtx-pro-6000.toml
   fix: did you mean 'arch'?
+  more: envspec explain profile-unknown-key
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from envspec.errors import EnvspecError
+from envspec.explanations import explained_codes
 from envspec.findings import Finding, Report, Severity
 
 if TYPE_CHECKING:
@@ -38,6 +40,13 @@ def _error_lines(error: EnvspecError) -> Iterator[str]:
         yield f"  fix: {first}"
         for line in rest:
             yield f"       {line}"
+    yield from _more(error.code)
+
+
+def _more(code: str) -> Iterator[str]:
+    """Where to read on, for a code that has a page."""
+    if code in explained_codes():
+        yield f"  more: envspec explain {code}"
 
 
 def render_finding(finding: Finding) -> str:
@@ -47,6 +56,7 @@ def render_finding(finding: Finding) -> str:
     lines += [f"  {link}" for link in finding.chain]
     if finding.fix:
         lines.append(f"  fix: {finding.fix}")
+    lines += _more(finding.code)
     return "\n".join(map(printable, lines))
 
 

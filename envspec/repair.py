@@ -72,11 +72,21 @@ def repair(
 
 def _scaffold(drift: Drift) -> list[str]:
     """What of the venv itself is damaged; byte code and activation scripts aside, these are the interpreter's links."""
-    return [r.path for r in (*drift.changed, *drift.missing) if r.owner == UV and r.path.startswith(("bin/python", "lib64", "pyvenv"))]
+    return [
+        r.path
+        for r in (*drift.changed, *drift.missing)
+        if r.owner == UV and r.path.startswith(("bin/python", "lib64", "pyvenv"))
+    ]
 
 
 def _packages(
-    manifest: Manifest, drift: Drift, generation: Generation, output: Output, uv: Uv, index_lines: list[str], prune: bool
+    manifest: Manifest,
+    drift: Drift,
+    generation: Generation,
+    output: Output,
+    uv: Uv,
+    index_lines: list[str],
+    prune: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     locked = {p.name: p for p in manifest.packages}
     site = generation.venv / manifest.script.site_packages
@@ -151,7 +161,9 @@ def _toolkit(manifest: Manifest, drift: Drift, generation: Generation, output: O
     site = generation.venv / manifest.script.site_packages
     tree = plan_tree(installed_packages(site))
     if tree.digest != manifest.toolchain:
-        raise EnvspecError("repair-impossible", "the toolkit's packages are not those of the manifest", fix="build again")
+        raise EnvspecError(
+            "repair-impossible", "the toolkit's packages are not those of the manifest", fix="build again"
+        )
     at = output.toolchains_dir / manifest.script.toolchain
     sources = {f.to: f.source for f in tree.files}
     for row in drift.toolkit:
@@ -160,7 +172,9 @@ def _toolkit(manifest: Manifest, drift: Drift, generation: Generation, output: O
         if target.is_symlink() or target.is_file():
             target.unlink()
         elif target.exists():
-            raise UsageError("repair-impossible", f"{target} is a directory that envspec did not make", fix="move it away")
+            raise UsageError(
+                "repair-impossible", f"{target} is a directory that envspec did not make", fix="move it away"
+            )
         if row.target:
             target.symlink_to(row.target)
         elif row.path == STUB:

@@ -46,7 +46,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({row.owner for row in (*self.changed, *self.missing)}))
 
 
-def find_drift(output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None) -> tuple[Manifest, Drift]:
+def find_drift(
+    output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None
+) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
     stats = {row.path: row for row in read_stats(generation.path / STATS) or ()}
@@ -124,7 +126,9 @@ def _toolkit_drift(tree: Path, rows: Iterable[TreeRow], thorough: bool) -> Itera
             yield row
 
 
-def verify(output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None) -> Report:
+def verify(
+    output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None
+) -> Report:
     """The drift of a generation as findings, one for each package and kind."""
     manifest, drift = find_drift(output, generation, thorough=thorough, detail=detail)
     return report("verify", str(output.root), findings_of(manifest, drift, generation))
@@ -135,7 +139,9 @@ def findings_of(manifest: Manifest, drift: Drift, generation: Generation) -> Ite
     site = generation.venv / manifest.script.site_packages
     locked = {p.name: p.version for p in manifest.packages}
     now = {name: (version, info) for name, version, info in _distributions(site)}
-    replaced = {n for n, v in locked.items() if n in now and now[n][0] != v} | {n for n in locked if n not in now}
+    replaced = {n for n, v in locked.items() if n in now and now[n][0] != v} | {
+        n for n in locked if n not in now
+    }
     added = _by_distribution(drift.added, manifest.script.site_packages, now, site)
     for name in sorted(replaced):
         files = [r.path for r in (*drift.changed, *drift.missing) if r.owner == name]
@@ -162,16 +168,31 @@ def findings_of(manifest: Manifest, drift: Drift, generation: Generation) -> Ite
             message = f"{len(paths)} file{'' if len(paths) == 1 else 's'} that nobody locked"
         yield _finding("drift-added", owner or "venv", message, paths, Severity.WARNING)
     if drift.toolkit:
-        yield _finding("drift-toolkit", "cuda", f"{len(drift.toolkit)} files of CUDA_HOME differ", [r.path for r in drift.toolkit])
+        yield _finding(
+            "drift-toolkit",
+            "cuda",
+            f"{len(drift.toolkit)} files of CUDA_HOME differ",
+            [r.path for r in drift.toolkit],
+        )
     if drift.script:
-        yield _finding("drift-script", generation.script.name, "the environment script was changed or removed", [])
+        yield _finding(
+            "drift-script", generation.script.name, "the environment script was changed or removed", []
+        )
 
 
-def _finding(code: str, subject: str, message: str, paths: Iterable[str], severity: Severity = Severity.ERROR) -> Finding:
+def _finding(
+    code: str, subject: str, message: str, paths: Iterable[str], severity: Severity = Severity.ERROR
+) -> Finding:
     listed = sorted(paths)
     shown = [*listed[:_SHOWN], *([f"and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else [])]
-    fix = "envspec repair" if severity is Severity.ERROR else "envspec repair --prune removes added packages; other files are yours"
-    return Finding(code=code, severity=severity, subject=subject, message=message, evidence=tuple(shown), fix=fix)
+    fix = (
+        "envspec repair"
+        if severity is Severity.ERROR
+        else "envspec repair --prune removes added packages; other files are yours"
+    )
+    return Finding(
+        code=code, severity=severity, subject=subject, message=message, evidence=tuple(shown), fix=fix
+    )
 
 
 def _distributions(site: Path) -> Iterator[tuple[str, str, str]]:
@@ -211,7 +232,9 @@ def _by_distribution(
             rows = read_record(site / info / "RECORD")
         except EnvspecError:
             continue
-        paths = [r.path.removeprefix(up) if r.path.startswith(up) else f"{site_packages}/{r.path}" for r in rows]
+        paths = [
+            r.path.removeprefix(up) if r.path.startswith(up) else f"{site_packages}/{r.path}" for r in rows
+        ]
         own = [path for path in paths if path in wanted]
         wanted -= set(own)
         found[name] = own

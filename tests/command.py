@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.texts import without_more
+
 ENVSPEC = (sys.executable, "-m", "envspec")
 
 
@@ -46,12 +48,14 @@ def environment(over: Mapping[str, str | None] | None = None) -> dict[str, str]:
 
 
 def masked(text: str, *places: Path) -> str:
-    """The text without what differs from machine to machine: places, timings, toolchains, the interpreter, the compiler."""
+    """The text without what differs from machine to machine, and without the `more:` lines, which are checked here."""
     for place in places:
         text = text.replace(str(place), "DIR")
     text = re.sub(r"\d+\.\d s\b", "T s", text)
     text = re.sub(r"^toolkit   [0-9a-f]{16}:", "toolkit   DIGEST:", text, flags=re.MULTILINE)
-    return re.sub(r"(sm_\w+), Python 3\.\d+\.\d+, \S+ \(", r"\1, PYTHON, COMPILER (", text)
+    text = re.sub(r"(is current), sha256:[0-9a-f]{12}", r"\1, DIGEST", text)
+    text = re.sub(r"(sm_\w+), Python 3\.\d+\.\d+, \S+ \(", r"\1, PYTHON, COMPILER (", text)
+    return without_more(text)
 
 
 def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:

@@ -10,12 +10,13 @@ import pytest
 from envspec.errors import EnvspecError
 from envspec.output import Output, claim, existing
 from envspec.render import render_error
+from tests.texts import without_more
 
 
 def refused(path: Path) -> str:
     with pytest.raises(EnvspecError) as caught:
         claim(path)
-    return render_error(caught.value).replace(str(path.parent), "DIR")
+    return without_more(render_error(caught.value)).replace(str(path.parent), "DIR")
 
 
 def finished(output: Output, text: str = "x") -> int:

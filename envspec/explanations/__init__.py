@@ -1,0 +1,24 @@
+"""The explanations: one page `CODE.md` for a code, in words for whoever met it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@cache
+def explained_codes() -> frozenset[str]:
+    """Every code that has a page."""
+    names = (entry.name for entry in files(__name__).iterdir())
+    return frozenset(name.removesuffix(".md") for name in names if name.endswith(".md"))
+
+
+def explanation(code: str) -> str | None:
+    """The page of a code, without its heading; None if there is none. A code is never taken for a path."""
+    if not _CODE.fullmatch(code) or code not in explained_codes():
+        return None
+    text = files(__name__).joinpath(f"{code}.md").read_text(encoding="utf-8")
+    return text.partition("\n")[2].strip() + "\n"

@@ -1,0 +1,299 @@
+"""Writes docs/reference/*.md from the code and its tables. With --check it writes nothing and fails if a page is not current.
+
+python scripts/make_reference.py [--check]
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from envspec import activate
+from envspec.archs import known_archs
+from envspec.cli import cli
+from envspec.commands.explain import all_codes
+from envspec.consumers import Kind, consumers
+from envspec.errors import Exit
+from envspec.explanations import explained_codes
+from envspec.profile.keys import ProfileKey, example_profile, profile_keys
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NOTICE = "<!-- Made by scripts/make_reference.py; changes by hand are lost. -->"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file name."""
+    made = {
+        "profile.md": _profile(),
+        "cli.md": _cli(),
+        "codes.md": _codes(),
+        "environment.md": _environment(),
+    }
+    return {name: "\n".join([NOTICE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+
+
+def main() -> int:
+    outdated = []
+    for name, text in pages().items():
+        path = REFERENCE / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        outdated.append(name)
+        if "--check" not in sys.argv[1:]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    print(f"{'outdated' if '--check' in sys.argv[1:] else 'written'}: {', '.join(outdated) or 'none'}")
+    return 1 if outdated and "--check" in sys.argv[1:] else 0
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") or "-" for cell in row) + " |"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+_SECTIONS = {
+    "": "Top level",
+    "gpu": "`[gpu]`",
+    "python": "`[python]`",
+    "cuda": "`[cuda]`",
+    "packages": "`[packages]`",
+    "override": "`[[override]]`, any number",
+    "index": "`[[index]]`, any number, in order of preference",
+    "resolve": "`[resolve]`",
+    "install": "`[install]`",
+    "jobs": "`[jobs]`",
+    "environment": "`[environment]`",
+}
+
+
+def _profile() -> list[str]:
+    lines = [
+        "# The profile",
+        "",
+        "A profile is a TOML file of at most 1 MiB in UTF-8. It is read strictly: an unknown key, a wrong type or a value",
+        "that cannot be is an error (`profile-*` in [the codes](codes.md)). Only `[gpu]` and `[packages]` have to be there.",
+        "How to write one: [a profile of your own](../how-to/write-a-profile.md).",
+        "",
+    ]
+    for section, title in _SECTIONS.items():
+        rows = [row for row in profile_keys() if row.key.partition(".")[0].removesuffix("[]") == section]
+        if not section:
+            rows = [row for row in profile_keys() if "." not in row.key]
+        lines += [f"## {title}", ""]
+        lines += [*_table(("key", "type", "default", "meaning"), (_key_row(row) for row in rows)), ""]
+    lines += [
+        "## Every key at once",
+        "",
+        "This shows the syntax; it is no environment that works.",
+        "",
+        "```toml",
+        *example_profile().splitlines(),
+        "```",
+        "",
+        "## Architectures",
+        "",
+        "What `gpu.arch` may be, and the first CUDA release whose compiler knows it.",
+        "",
+    ]
+    lines += _table(
+        ("architecture", "with suffix", "GPUs", "since CUDA"),
+        (
+            (_code(r.arch), ", ".join(_code(r.arch + v) for v in r.variants), ", ".join(r.gpus), r.since_cuda)
+            for r in known_archs()
+        ),
+    )
+    return lines
+
+
+def _key_row(row: ProfileKey) -> tuple[str, str, str, str]:
+    default = "required" if row.required else row.default
+    is_toml = re.fullmatch(r'"[^"]*"|\[.*\]|true|false', default) is not None
+    key = row.key.partition(".")[2] or row.key
+    return _code(key), row.type, _code(default) if is_toml else default, row.means
+
+
+def _cli() -> list[str]:
+    lines = [
+        "# The command line",
+        "",
+        "`envspec --help` and `envspec COMMAND --help` show the same. PROFILE is a path, or the name of a shipped profile.",
+        "",
+        "## Exit codes",
+        "",
+        *_table(
+            ("code", "meaning"),
+            iter(
+                [
+                    (str(int(Exit.OK)), "it worked; for `check`: no errors were found"),
+                    (
+                        str(int(Exit.FINDINGS)),
+                        "the answer is no: errors were found, or a stage of the build failed",
+                    ),
+                    (str(int(Exit.USAGE)), "the call or the profile is wrong"),
+                    (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
+                ]
+            ),
+        ),
+        "",
+        "`run` is replaced by its command, so its exit code is that of the command.",
+        "",
+    ]
+    for name, command in sorted(cli.commands.items()):
+        lines += [*_command(name, command), ""]
+    return lines
+
+
+def _command(name: str, command: click.Command) -> Iterator[str]:
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    words = [f"envspec {name}", "[OPTIONS]" if options else ""]
+    for argument in arguments:
+        word = (argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
+        words.append(word if argument.required else f"[{word}]")
+    yield f"## {name}"
+    yield ""
+    yield f"    {' '.join(filter(None, words))}"
+    yield ""
+    yield from inspect.cleandoc(command.help or "").splitlines()
+    if options:
+        yield ""
+        yield from _table(("option", "meaning"), (_option_row(option) for option in options))
+
+
+def _option_row(option: click.Option) -> tuple[str, str]:
+    metavar = "" if option.is_flag else f" {option.metavar or (option.name or '').upper()}"
+    default = f" Default: `{option.default}`." if option.show_default else ""
+    return ", ".join(_code(opt + metavar) for opt in option.opts), f"{option.help}{default}"
+
+
+def _codes() -> list[str]:
+    return [
+        "# Codes",
+        "",
+        "Every finding and every error begins with its code in square brackets: `error[torch-abi]: ...`. Codes are stable.",
+        "`envspec explain CODE` prints the page behind a link.",
+        "",
+        "## Rules",
+        "",
+        "What `envspec check`, and the check inside `envspec build`, demand. A rule answers error, warning, note or unknown;",
+        "errors end in exit code 1 unless `--allow CODE` makes notes of them.",
+        "",
+        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.rule)),
+        "",
+        "## Errors",
+        "",
+        "What ends a command, and the exit code it ends in.",
+        "",
+        *_table(
+            ("code", "exit", "meaning"),
+            ((_linked(c.code), str(int(Exit[c.exit.name])), c.means) for c in all_codes() if not c.rule),
+        ),
+    ]
+
+
+def _linked(code: str) -> str:
+    return f"[`{code}`](../../envspec/explanations/{code}.md)" if code in explained_codes() else _code(code)
+
+
+# Stand-ins for what is known only on a machine, and what the page shows in their place.
+_GENERATION = Path("/DIR/.envspec/generations/7")
+_TOOLCHAIN = "0123456789abcdef"
+_SHOWN: Mapping[str, str] = {
+    "/DIR/.envspec/generations/7": "GENERATION",
+    f"/DIR/.envspec/toolchains/{_TOOLCHAIN}": "TOOLCHAIN",
+    f"/DIR/.envspec/jit/{_TOOLCHAIN}": "JIT",
+}
+_OWN = {
+    "CUDA_HOME": "the CUDA toolkit",
+    "CUDA_PATH": "the same, for readers of the other name",
+    "PATH": "these in front; what was there stays behind them",
+    "LD_LIBRARY_PATH": "in front; inherited directories of driver stubs are dropped, empty elements too",
+    "LIBRARY_PATH": "in front; where the host linker finds cudart and, by the stub, the driver",
+    "MAX_JOBS": "compile jobs: no more than processors, nor than fit into the free memory by jobs.memory-per-job; "
+    "kept if it is set already",
+    "VIRTUAL_ENV": "the venv",
+    "VIRTUAL_ENV_PROMPT": "the profile's name",
+}
+
+
+def _environment() -> list[str]:
+    values = activate.ScriptValues(
+        toolchain=_TOOLCHAIN,
+        arch="12.0a",
+        memory_per_job=4 << 30,
+        site_packages="lib/python3.12/site-packages",
+        prompt="rtx-pro-6000",
+    )
+    inherited = {"PYTHONHOME": "x", "PYTHONPATH": "x", "MAX_JOBS": "computed"}
+    made = activate.environment(values, _GENERATION, inherited)
+    by_reader = {row.variable: row for row in consumers()}
+    lines = [
+        "# The environment",
+        "",
+        'What `sglang_env.sh` and `envspec run` set, here for `gpu.arch = "12.0a"`. The variables of the profile\'s',
+        "`[environment]` come last and win. `envspec_deactivate` makes every variable again what it was.",
+        "",
+        "In the values, below the output directory (default `out`):",
+        "",
+        "- GENERATION is `.envspec/generations/N`: one build.",
+        "- TOOLCHAIN is `.envspec/toolchains/DIGEST`, JIT is `.envspec/jit/DIGEST`: they change with the CUDA toolkit alone.",
+        "",
+        "## envspec's own",
+        "",
+        *_table(
+            ("variable", "value", "meaning"),
+            ((_code(n), _code(_shown(made[n])), _OWN[n]) for n in sorted(made) if n not in by_reader),
+        ),
+        "",
+        f"Unset: {', '.join(_code(n) for n in sorted(set(inherited) - set(made)))}; "
+        "they would put other packages before the locked ones.",
+        "",
+        "## What the JIT compilers read",
+        "",
+        "From `envspec/data/consumers.toml`. A variable that an installed release does not know does no harm.",
+        "",
+    ]
+    for kind, title in (
+        (Kind.ARCH_LIST, "Architecture"),
+        (Kind.CACHE_DIR, "Caches"),
+        (Kind.PATH, "Paths"),
+    ):
+        rows = [row for row in consumers() if row.kind is kind]
+        lines += [f"### {title}", ""]
+        lines += _table(
+            ("variable", "value", "read by", "seen in", "remark"),
+            (
+                (
+                    _code(r.variable),
+                    _code(_shown(made[r.variable])),
+                    r.consumer,
+                    f"{r.package} {r.version}, {_code(r.file)}",
+                    r.note,
+                )
+                for r in rows
+            ),
+        )
+        lines.append("")
+    return lines
+
+
+def _shown(value: str) -> str:
+    for real, shown in _SHOWN.items():
+        value = value.replace(real, shown)
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Comparing rendered messages: the line that every message ends with is checked here once and taken off."""
+
+from __future__ import annotations
+
+import re
+
+_HEAD = re.compile(r"(?:error|warning|unknown|note)\[([a-z0-9-]+)\]: ")
+
+
+def without_more(text: str) -> str:
+    """The text without its `more: envspec explain CODE` lines, each of which must name the code of its message."""
+    lines, code = [], ""
+    for line in text.splitlines(keepends=True):
+        head = _HEAD.match(line)
+        code = head[1] if head else code
+        if line.startswith("  more: envspec explain "):
+            assert line == f"  more: envspec explain {code}\n", line
+        else:
+            lines.append(line)
+    return "".join(lines)
