@@ -174,7 +174,7 @@ def write_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) ->
         if target.parent not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
-        _place(site_packages / file.source, target)
+        place(site_packages / file.source, target)
     stubs = at / "lib" / "stubs"
     stubs.mkdir(parents=True, exist_ok=True)
     (stubs / "libcuda.so").write_bytes(stub)
@@ -184,7 +184,8 @@ def write_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) ->
         (at / link.to).symlink_to(link.target)
 
 
-def _place(source: Path, target: Path) -> None:
+def place(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where links cannot be made. Raises EnvspecError if the source is gone or a link."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError as error:
