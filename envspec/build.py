@@ -191,7 +191,8 @@ class _Build:
                 self.uv,
                 self.python.path,
                 self.environ,
-                allowed=self.allowed,
+                # --frozen asks for exactly this: the lock as it is.
+                allowed=self.allowed | ({"lock-outdated"} if self.lock_mode is LockMode.FROZEN else set()),
                 on_progress=stage.detail,
             )
             stage.result = count_findings(found)

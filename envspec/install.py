@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.errors import EnvspecError
+from envspec.errors import EnvspecError, UsageError
 from envspec.interpreter import ChosenPython
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.lock.resolve import index_tables
@@ -49,7 +49,7 @@ def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ..
 
 
 def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage, LockedFile], ...]:
-    """What one interpreter needs, each with the file that an installer takes. Raises EnvspecError `no-wheel`."""
+    """What one interpreter needs, each with the file that an installer takes. Raises UsageError `no-wheel`."""
     from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
     platforms = list(platform_tags())
@@ -59,9 +59,7 @@ def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage,
     for package in needed_packages(lock, python):
         file = package.file_for(tags)
         if file is None:
-            raise EnvspecError(
-                "no-wheel", f"no file of {package.pin} fits this Python", where=str(python.path)
-            )
+            raise UsageError("no-wheel", f"no file of {package.pin} fits this Python", where=str(python.path))
         rows.append((package, file))
     return tuple(rows)
 

@@ -81,9 +81,25 @@ def test_shipped_profiles_are_found_by_name() -> None:
     [
         (
             ("arch =", "archh ="),
+            "error[profile-unknown-key]: unknown key gpu.archh\n"
+            "  p.toml\n"
+            "  gpu.arch has to be there and is not\n"
+            "  fix: did you mean 'arch'?\n",
+        ),
+        (
+            ('arch = "12.0a"', ""),
             "error[profile-missing-key]: gpu.arch is missing\n"
             "  p.toml\n"
             '  fix: add it, for example: arch = "12.0a"\n',
+        ),
+        (
+            (
+                "[packages]",
+                '[[index]]\nname = "a"\nurl = "https://wheels.example/a"\nformat = "flatt"\n[packages]',
+            ),
+            "error[profile-value]: index[0].format is neither simple nor flat: 'flatt'\n"
+            "  p.toml\n"
+            "  fix: did you mean 'flat'?\n",
         ),
         (
             ('arch = "12.0a"', 'arch = "12.0a"\nmin-driver = "580"'),

@@ -314,12 +314,19 @@ class _Reader:
             if any(name == other.name for other in found):
                 table.fail("name", f"is used twice: {show(name)}")
             url = table.need("url", str, 'url = "https://wheels.example/simple"')
+            form = table.get("format", str, "simple") or ""
+            if form not in ("simple", "flat"):
+                table.fail(
+                    "format",
+                    f"is neither simple nor flat: {show(form)}",
+                    fix=nearest(form, ("simple", "flat")),
+                )
             index = Index(
                 name=name,
                 url=self._index_url(table, url),
                 default=table.get("default", bool, False) or False,
                 explicit=table.get("explicit", bool, False) or False,
-                flat=(table.get("format", str, "simple") == "flat"),
+                flat=form == "flat",
             )
             table.close()
             found.append(index)

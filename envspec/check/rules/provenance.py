@@ -74,7 +74,7 @@ def no_known_broken_pair(selection: Selection) -> Iterator[Finding]:
             yield error(
                 "known-broken",
                 row.package,
-                f"{row.package} {first} breaks beside {row.beside} {second}: {row.why}",
+                f"{row.package} {first} does not work beside {row.beside} {second}: {row.why}",
                 chain=(*selection.why(row.package), *selection.why(row.beside)),
                 fix=row.fix,
             )
