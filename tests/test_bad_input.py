@@ -861,7 +861,11 @@ def test_killed_outright_is_swept_by_the_next_build(site: Site, tmp_path: Path) 
     compiler.chmod(0o755)
     site.profile("p", 'lib = "2.0"\n')
     code, _ = interrupted(
-        site, ["p.toml", "--out", "killed"], {"CXX": str(compiler)}, reached, signal.SIGKILL
+        site,
+        ["p.toml", "--out", "killed"],
+        {"CXX": str(compiler), "TMPDIR": str(tmp_path)},
+        reached,
+        signal.SIGKILL,
     )
     assert code == -signal.SIGKILL
     assert state(site.root / "killed")["generations"] == ["1"]
