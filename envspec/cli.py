@@ -344,9 +344,9 @@ def upgrade(
     offline: bool,
 ) -> None:
     """Raise PACKAGES (or all) of PROFILE: lock, check, show, ask, build, and switch only if everything passed."""
-    from envspec.commands.upgrade import UpgradeRequest, run_upgrade
     from envspec.progress import make_progress
     from envspec.resources import find_profile
+    from envspec.upgrade import UpgradeRequest, run_upgrade
 
     def confirm(changes: list[str]) -> bool:
         for change in changes:

@@ -18,11 +18,6 @@ settings.register_profile("envspec", deadline=None)
 settings.load_profile("envspec")
 
 
-# A loaded machine is no failure; what must be quick has a benchmark.
-settings.register_profile("envspec", deadline=None)
-settings.load_profile("envspec")
-
-
 @pytest.fixture(scope="session")
 def python() -> ChosenPython:
     """The interpreter that runs the tests."""

@@ -142,6 +142,6 @@ def test_a_version_that_does_not_exist(
         resolve(local_profile('app = "9.9"'), uv, python.path)
     assert (
         without_more(render_error(caught.value)).splitlines()[0]
-        == "error[unsatisfiable]: no set of versions satisfies the profile"
+        == "error[no-such-version]: the profile names a version or a package that the index does not have"
     )
     assert "there is no version of app==9.9" in caught.value.why
