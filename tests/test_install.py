@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +119,34 @@ def test_locks_are_byte_identical_and_keep_what_fits(
     assert [
         p.version for p in resolve(profile, uv, python.path, keep=first, upgrade=[]).lock.named("libs-base")
     ] == ["2.0"]
+
+
+@pytest.mark.usefixtures("contested")
+def test_pip_installs_the_lock_too(
+    tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
+) -> None:
+    lock = tmp_path / "local.lock"
+    lock.write_text(render_lock(resolve(local_profile('app = "2.0"'), uv, python.path).lock))
+    options = [
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-index",
+        "--find-links",
+        tmp_path / "wheels",
+    ]
+    target = tmp_path / "target"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", *options, "--target", target, "-r", lock],
+        check=True,
+        timeout=300,
+    )
+    assert sorted(p.name for p in target.glob("*.dist-info")) == [
+        "app-2.0.dist-info",
+        "libs_base-1.0.dist-info",
+        "libs_cu13-1.0.dist-info",
+    ]
 
 
 def test_an_unsatisfiable_profile_gives_uvs_reason(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from envspec.archs import Arch
 from envspec.errors import EnvspecError, Exit, UsageError
+from envspec.lock import read_lock
 from envspec.profile import Profile, read_profile
 from envspec.render import render_error
 from envspec.resources import find_profile, shipped_profiles
@@ -55,6 +56,15 @@ def test_minimal_profile_has_the_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", shipped_profiles(), ids=lambda p: p.stem)
 def test_shipped_profiles_are_valid(path: Path) -> None:
     assert read_profile(path).cuda is not None
+
+
+@pytest.mark.parametrize("path", shipped_profiles(), ids=lambda p: p.stem)
+def test_shipped_locks_match_their_profiles(path: Path) -> None:
+    profile = read_profile(path)
+    lock = read_lock(profile.lock_path)
+    assert lock is not None
+    assert lock.profile_digest == profile.lock_digest
+    assert lock.digest == (read_lock(path.parent / "rtx-pro-6000.lock") or lock).digest
 
 
 def test_first_profile_is_what_the_project_promises() -> None:
