@@ -191,6 +191,7 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], None]]] = {
     "toolkit-mixed": (Severity.ERROR, lambda w: w.pin(nvidia_nvvm="13.5.37")),
     "toolkit-headers": (Severity.ERROR, lambda w: w.pin(nvidia_cuda_runtime="13.0.96")),
     "toolkit-incomplete": (Severity.ERROR, lambda w: w.versions.pop("nvidia-cuda-crt")),
+    "toolkit-no-nvcc": (Severity.ERROR, lambda w: w.pin(nvidia_cuda_nvcc="12.9.86")),
     "toolkit-nvrtc-builtins": (Severity.ERROR, spoil_nvrtc),
     "nvjitlink-older": (Severity.ERROR, spoil_nvjitlink),
     "torch-toolkit-major": (

@@ -101,6 +101,21 @@ def _bundled_in_nvcc(toolkit: ToolkitReleases) -> bool:
     return nvcc is not None and nvcc[0] < 13
 
 
+@rule("toolkit-no-nvcc", needs=(ToolkitReleases, Selection))
+def the_compiler_is_in_the_wheels(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
+    """The toolkit's wheels hold a compiler, which those of CUDA 12 do not."""
+    nvcc = toolkit.release("nvcc")
+    if nvcc is not None and nvcc[0] < 13:
+        package = toolkit.packages["nvcc"]
+        yield error(
+            "toolkit-no-nvcc",
+            package,
+            f"{package} {toolkit.versions['nvcc']} brings ptxas, but no nvcc: no wheel of CUDA {nvcc[0]} holds one",
+            chain=selection.why(package),
+            fix='ask for a toolkit whose wheels hold a compiler: [cuda] toolkit = "13.2.1"',
+        )
+
+
 @rule("toolkit-nvrtc-builtins", needs=(ToolkitReleases, WheelLooks, Selection))
 def nvrtc_has_its_builtins(
     toolkit: ToolkitReleases, looks: WheelLooks, selection: Selection
