@@ -80,7 +80,15 @@ def _read(source: Source) -> Elf:
         at = h.file_offset(segments, entries[h.DT_STRTAB][0], ".dynstr")
         strings = source.read(at, _value(entries, h.DT_STRSZ), ".dynstr")
     table, dynamic = _tables(source, header, segments, entries, strings)
-    return Elf(header.identity, _interpreter(source, segments), _build_id(source, segments), table, dynamic)
+    return Elf(
+        header.identity,
+        _interpreter(source, segments),
+        _build_id(source, segments),
+        table,
+        dynamic,
+        size=source.size,
+        mapped=max((s.offset + s.file_size for s in segments if s.type == h.PT_LOAD), default=0),
+    )
 
 
 def _tables(
