@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 
 _PLATFORM = re.compile(r"[-_](?:cu|cuda|rocm)\d+(?![a-z0-9])")
+_TORCH = re.compile(r"torch_?([1-9])\.?(\d{1,2})(?!\d)")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -27,11 +28,21 @@ def families(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(members) for key, members in found.items()}
 
 
-def broken_members(paths: Iterable[str], is_broken: Callable[[str], bool]) -> list[str]:
-    """The broken paths that matter: where one variant is sound, the others may be broken."""
+def is_for_another_torch(path: str, torch: str) -> bool:
+    """Whether a file's name says that it is for a torch release (`torch29`) other than the one at hand (`2.14.1`).
+
+    Its package would not load it then, not even where no other variant fits.
+    """
+    named = _TORCH.search(path.rpartition("/")[2])
+    return named is not None and bool(torch) and named[1] + "." + named[2] != ".".join(torch.split(".")[:2])
+
+
+def broken_members(paths: Iterable[str], is_broken: Callable[[str], bool], torch: str = "") -> list[str]:
+    """The broken paths that matter: where one variant is sound, or is not for the `torch` at hand, it may be broken."""
     return [
         path
         for members in families(paths).values()
         if all(is_broken(member) for member in members)
         for path in members
+        if not is_for_another_torch(path, torch)
     ]

@@ -29,7 +29,7 @@ class Binary:
     @property
     def directory(self) -> str:
         """Where `$ORIGIN` points."""
-        return os.path.dirname(self.path)
+        return self.path.rpartition("/")[0]
 
     @property
     def is_program(self) -> bool:
@@ -100,7 +100,7 @@ def take_inventory(root: Path, files: Iterable[str] | None = None) -> Inventory:
                     f"the loader maps {elf.mapped} bytes of it, the file has {elf.size}",
                 )
             )
-        elif elf.has_dynamic and not os.path.islink(path):
+        elif elf.has_dynamic and not Path(path).is_symlink():
             binaries.append(Binary(name, path, elf))
     return Inventory(top, listed, tuple(binaries), tuple(damaged))
 

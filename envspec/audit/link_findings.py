@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envspec.abi import torch_exports
 from envspec.abi.torch_names import torch_names
-from envspec.abi.variants import broken_members, families
+from envspec.abi.variants import broken_members, families, family_of
 from envspec.audit.binaries import Binary
 from envspec.audit.closure import Lost, Wanted
 from envspec.audit.driver import DriverApi
@@ -33,7 +33,8 @@ class LinkFindings:
     def all(self) -> Iterator[Finding]:
         """Every finding."""
         judged = self.linkage.judged
-        broken = broken_members(judged, lambda name: not judged[name].holds)
+        torch = self.owners.version("torch")
+        broken = broken_members(judged, lambda name: not judged[name].holds, torch)
         yield from self._damaged()
         yield from self._versions(judged[name] for name in broken)
         yield from self._lost([judged[name] for name in broken if judged[name].lost])
@@ -135,26 +136,25 @@ class LinkFindings:
             if b.elf.soname == name or b.name.rpartition("/")[2] == name
         ]
 
-    def _relatives(self, name: str) -> list[str]:
+    def _relatives(self, name: str) -> tuple[str, ...]:
         """Libraries of the venv whose names differ from `name` in numbers only."""
         names = sorted({b.name.rpartition("/")[2] for b in self.linkage.inventory.binaries})
-        family = next(iter(families([name])))
-        return families(names).get(family, ())[:_SHOWN] if family != name else []
+        return families(names).get(family_of(name), ())[:_SHOWN]
 
     def _versions(self, judged: Iterable[Judged]) -> Iterator[Finding]:
         rows: dict[tuple[str, str], list[Judged]] = {}
         for one in judged:
             for version in one.link.versions:
                 rows.setdefault((version.found.name, version.version), []).append(one)
-        for (found, version), who in sorted(rows.items()):
+        for (found, wanted), who in sorted(rows.items()):
             files = sorted(one.binary.name for one in who)
             yield error(
                 "symbol-version",
                 found.rpartition("/")[2],
-                f"{found} does not define {version}; {_count(len(files), 'file')} cannot be loaded with it",
+                f"{found} does not define {wanted}; {_count(len(files), 'file')} cannot be loaded with it",
                 evidence=[f"needed by {self._short(file)}{self._of(file)}" for file in files[:_SHOWN]],
                 fix="run on a system with a newer C library, or pin packages built for an older one"
-                if version.startswith("GLIBC")
+                if wanted.startswith("GLIBC")
                 else "pin the two packages to releases that belong together",
             )
 
@@ -181,8 +181,9 @@ class LinkFindings:
                 fits = torch_exports.load().fitting_releases(one.binary.elf.symbols.imports, machine)
                 line += f" needs torch {_releases(fits)}"
             evidence.append(line)
-            for want in one.missing[:_SHOWN]:
-                evidence.append(f"  missing: {_symbol(want)}{self._provider(want, of_torch)}")
+            evidence += [
+                f"  missing: {_symbol(want)}{self._provider(want, of_torch)}" for want in one.missing[:_SHOWN]
+            ]
             if len(one.missing) > _SHOWN:
                 evidence.append(f"  and {len(one.missing) - _SHOWN} more")
             if of_torch and owner:
@@ -208,7 +209,7 @@ class LinkFindings:
                 f" (in torch {_releases(table.releases_exporting(want.symbol, self.linkage.loader.machine))})"
             )
         if want.file:
-            found = [b for b in self._places(want.file)]
+            found = self._places(want.file)
             if found:
                 return f" (not in {self._short(found[0].name)}{self._of(found[0].name)})"
         for binary in self.linkage.inventory.binaries:
@@ -223,20 +224,20 @@ class LinkFindings:
         for members in families(judged).values():
             idle = [name for name in members if not judged[name].holds and name not in broken]
             if idle:
-                sound = next(name for name in members if judged[name].holds)
+                sound = next((name for name in members if judged[name].holds), None)
                 reasons = sorted(
                     {lost.name for name in idle for lost in judged[name].lost}
                     | {"symbols of another release" for name in idle if not judged[name].lost}
                 )
-                packages.setdefault(self.owners.of(sound), []).append(
+                packages.setdefault(self.owners.of(idle[0]), []).append(
                     f"{_some([self._short(name) for name in idle], 2)}: {_some(reasons)}; "
-                    f"{self._short(sound)} loads"
+                    + (f"{self._short(sound)} loads" if sound else "none is for this torch")
                 )
         for owner, lines in sorted(packages.items()):
             yield note(
                 "variant-unused",
                 self._package(owner),
-                f"{owner} brings variants that are for another environment, beside those that load here",
+                f"{owner} brings variants that are for another environment and are not loaded in this one",
                 evidence=lines,
             )
 

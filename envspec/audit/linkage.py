@@ -77,9 +77,9 @@ class _Judge:
         self.python = python
         self.stand_ins = stand_ins
         self.processes: dict[tuple[str, ...], Process] = {(): python}
-        prefix = site + "/"
+        self.prefix = site + "/"
         self.in_site = {
-            b.name.removeprefix(prefix): b for b in inventory.binaries if b.name.startswith(prefix)
+            b.name.removeprefix(self.prefix): b for b in inventory.binaries if b.name.startswith(self.prefix)
         }
         self.in_directory = {(b.directory, b.name.rpartition("/")[2]): b for b in inventory.binaries}
         self.rows = [row for row in preloads() if self.preloaded(row, row.globally + row.locally)]
@@ -104,10 +104,13 @@ class _Judge:
         if binary.is_program:
             return self.outcome(link(binary, self.loader, Process()), ())
         judged = self.outcome(link(binary, self.loader, self.python), ())
+        if judged.holds:
+            return judged
+        file = binary.name.removeprefix(self.prefix)
         wanted = {lost.name for lost in judged.lost}
         rows: tuple[PreloadRow, ...] = ()
         while True:
-            more = tuple(row for row in self.rows if row in rows or any(map(row.answers_to, wanted)))
+            more = tuple(row for row in self.rows if row in rows or row.comes_before(file, wanted))
             if more == rows:
                 return self.behind_siblings(judged)
             rows = more

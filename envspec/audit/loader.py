@@ -115,7 +115,7 @@ class Loader:
     def _in(self, directory: str, name: str) -> Binary | None:
         if directory not in self._listings:
             try:
-                self._listings[directory] = frozenset(os.listdir(directory))
+                self._listings[directory] = frozenset(entry.name for entry in os.scandir(directory))
             except OSError:
                 self._listings[directory] = frozenset()
         return self.open(f"{directory}/{name}") if name in self._listings[directory] else None

@@ -35,6 +35,19 @@ class Owners:
         path = inside if name.startswith(self.prefix) else "../" * self.prefix.count("/") + name
         return next(iter(self._with(b"\n" + _as_field(path) + b",")), "")
 
+    def of_directory(self, name: str) -> str:
+        """The first package that owns something in a directory relative to the venv."""
+        return self.of_prefix(name.removeprefix(self.prefix).rstrip("/") + "/")
+
+    def of_prefix(self, start: str) -> str:
+        """The first package with a file in site-packages whose path starts so."""
+        return next(iter(self._with(b"\n" + start.encode("utf-8", "surrogateescape"))), "")
+
+    def owns(self, package: str, name: str) -> bool:
+        """Whether an installed package's RECORD names a file, given relative to the venv."""
+        field = b"\n" + _as_field(name.removeprefix(self.prefix)) + b","
+        return any(field in record for title, record in self._records if title.partition(" ")[0] == package)
+
     def version(self, package: str) -> str:
         """The version of an installed package; empty if it is not there."""
         return next(

@@ -7,24 +7,37 @@ from collections.abc import Iterator
 
 import msgspec
 
-from envspec.audit.binaries import Inventory, list_files, take_inventory
+from envspec.audit.binaries import Inventory, take_inventory
 from envspec.audit.closure import Process, after, load
 from envspec.audit.driver import read_driver_api
 from envspec.audit.environment import Environment
+from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, judge
 from envspec.audit.loader import Loader
 from envspec.audit.owners import Owners
+from envspec.audit.ownership import ownership_findings
 from envspec.errors import EnvspecError
 from envspec.findings import Finding, Report, Severity, report
 from envspec.toolkit.stub import SONAME
 
 
-def audit(environment: Environment, subject: str, *, allowed: frozenset[str] = frozenset()) -> Report:
+def audit(
+    environment: Environment,
+    subject: str,
+    *,
+    gpu_code: bool = False,
+    hashes: bool = False,
+    allowed: frozenset[str] = frozenset(),
+) -> Report:
     """Everything about an environment that its files tell. Errors of an allowed code become notes."""
-    files = list_files(environment.venv)
-    inventory = take_inventory(environment.venv, files)
-    findings = link_findings(environment, inventory)
+    inventory = take_inventory(environment.venv)
+    findings = [
+        *link_findings(environment, inventory),
+        *ownership_findings(environment, inventory.files, hashes=hashes),
+    ]
+    if gpu_code:
+        findings += gpu_findings(environment, inventory)
     return report("audit", subject, (_allow(finding, allowed) for finding in findings))
 
 
@@ -34,6 +47,13 @@ def link_findings(environment: Environment, inventory: Inventory) -> Iterator[Fi
     owners = Owners(environment.site, environment.site_packages)
     api = read_driver_api(environment.cuda / "include")
     yield from LinkFindings(linkage, owners, api, environment.minimum_driver).all()
+
+
+def gpu_findings(environment: Environment, inventory: Inventory) -> Iterator[Finding]:
+    """Is there code for the profile's GPU?"""
+    code = read_gpu_inventory(inventory, environment.site_packages)
+    owners = Owners(environment.site, environment.site_packages)
+    yield from GpuFindings(code, owners, environment.arch, environment.minimum_driver).all()
 
 
 def link_all(environment: Environment, inventory: Inventory) -> Linkage:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import cache
 
 import msgspec
@@ -14,15 +16,18 @@ class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
     """A package whose Python code loads libraries for others."""
 
     package: str
+    by: tuple[str, ...]
     answers: tuple[str, ...]
     globally: tuple[str, ...]
     locally: tuple[str, ...]
     source: str
     as_of: str
 
-    def answers_to(self, name: str) -> bool:
-        """Whether a library name is one that this package has loaded."""
-        return any(re.fullmatch(pattern, name) for pattern in self.answers)
+    def comes_before(self, file: str, wanted: Iterable[str]) -> bool:
+        """Whether `file` (relative to site-packages), which lacks libraries of the names `wanted`, is loaded behind it."""
+        if self.by and not any(fnmatchcase(file, pattern) for pattern in self.by):
+            return False
+        return not self.answers or any(re.fullmatch(a, name) for a in self.answers for name in wanted)
 
 
 class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):

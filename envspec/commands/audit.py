@@ -39,6 +39,12 @@ def run_audit(request: AuditRequest, progress: Progress) -> Report:
         )
     manifest = read_manifest(generation.manifest)
     with progress.stage("audit") as stage:
-        found = audit(of_manifest(generation, manifest), str(request.out), allowed=request.allowed)
+        found = audit(
+            of_manifest(generation, manifest),
+            str(request.out),
+            gpu_code=request.gpu_code,
+            hashes=request.hashes,
+            allowed=request.allowed,
+        )
         stage.result = f"generation {generation.number} of {manifest.profile}"
     return found

@@ -58,9 +58,10 @@ def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLoo
         missing = {
             path: table.missing(wanted, release, selection.target.machine) for path, wanted in names.items()
         }
+        lacking = {path for path, symbols in missing.items() if symbols}
         broken = {
             path: (names[path], missing[path])
-            for path in broken_members(missing, lambda path: bool(missing[path]))
+            for path in broken_members(missing, lacking.__contains__, str(torch))
         }
         if broken:
             yield _finding(package, broken, selection, table, str(torch))
