@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 
 from envspec import __version__, activate
+from envspec.audit.environment import describe
+from envspec.audit.run import audit
 from envspec.check.facts import Target
 from envspec.check.run import check_lock
 from envspec.errors import EnvspecError, StageError
-from envspec.findings import Report, Severity
+from envspec.findings import Finding, Report, Severity
 from envspec.host_compiler import find_cxx
 from envspec.install import Venv, install, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
@@ -110,8 +112,9 @@ class _Build:
             venv = self.install(lock, generation)
             tree = self.toolkit(venv, generation)
             values = self.script(venv, tree, generation)
+            audited = self.audit(lock, venv, values, generation)
             self.smoke(values, generation)
-            self.publish(lock, inputs, venv, tree, values, checked, generation)
+            self.publish(lock, inputs, venv, tree, values, (*checked.findings, *audited.findings), generation)
         except BaseException:
             self.output.discard(generation)
             raise
@@ -237,6 +240,37 @@ class _Build:
             stage.result = generation.script.name
         return values
 
+    def audit(self, lock: Lock, venv: Venv, values: activate.ScriptValues, generation: Generation) -> Report:
+        with self.progress.stage("audit") as stage:
+            environment = describe(
+                generation,
+                values,
+                machine=self.python.machine,
+                arch=self.profile.gpu.arch,
+                minimum_driver=self.profile.gpu.minimum_driver,
+                packages=tuple((p.name, p.version) for p in needed_packages(lock, self.python)),
+                winners=self.winners(venv),
+            )
+            found = audit(environment, str(self.output.root), allowed=self.allowed, packages=venv.packages)
+            stage.result = count_findings(found)
+        for finding in found.findings:
+            if finding.severity is not Severity.NOTE:
+                self.progress.note(render_finding(finding))
+        if found.errors:
+            codes = sorted({f.code for f in found.errors})
+            raise StageError(
+                "audit-failed",
+                f"what was installed cannot work: {', '.join(codes)}",
+                where=str(self.profile.path),
+                fix=f"mend the profile as the findings say, or accept it: --allow {codes[0]}",
+            )
+        return found
+
+    def winners(self, venv: Venv) -> tuple[tuple[str, str], ...]:
+        """(path, package) for every contested path."""
+        order = {name: rank for rank, name in enumerate(self.profile.winners)}
+        return tuple((c.path, w[0]) for c in venv.conflicts if (w := winner(c, order)))
+
     def smoke(self, values: activate.ScriptValues, generation: Generation) -> None:
         with self.progress.stage("smoke") as stage:
             environment = activate.environment(values, generation.path, self.environ)
@@ -252,12 +286,10 @@ class _Build:
         venv: Venv,
         tree: ToolkitTree,
         values: activate.ScriptValues,
-        checked: Report,
+        findings: tuple[Finding, ...],
         generation: Generation,
     ) -> None:
         with self.progress.stage("publish") as stage:
-            order = {name: rank for rank, name in enumerate(self.profile.winners)}
-            won = [(c.path, w[0]) for c in venv.conflicts if (w := winner(c, order))]
             manifest = Manifest(
                 profile=self.profile.name,
                 inputs=inputs,
@@ -268,8 +300,8 @@ class _Build:
                 script=values,
                 uv=self.uv.version(),
                 packages=self.installed(lock),
-                winners=tuple(won),
-                findings=checked.findings,
+                winners=self.winners(venv),
+                findings=findings,
                 allowed=tuple(sorted(self.allowed)),
             )
             self.output.publish(generation, encode(manifest))

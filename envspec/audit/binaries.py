@@ -13,6 +13,8 @@ from envspec.elf import Elf, ElfError, read
 # A library or a program: `libx.so`, `libx.so.13`, `nvcc`, `tool.0`. Reading the first bytes of all 71,000 files of an
 # environment would take longer than everything else; 12,681 ELF files of the first profile are cubins, for the GPU.
 _OTHER_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9_-]*\Z")
+# C++ headers and the files of a dist-info have no suffix either.
+_NO_PROGRAMS = re.compile(r"(?:/include|\.dist-info)/")
 _LIBRARY = re.compile(r"\.so(?:\.\d[\w.]*)?\Z")
 _EXTENSION = re.compile(r"\.(?:cpython-(\d)(\d+)[^.]*|abi3)\.so\Z|\.cpython-(\d)(\d+)\.so\Z")
 
@@ -24,7 +26,6 @@ class Binary:
     name: str
     path: str
     elf: Elf
-    real: str = ""
 
     @property
     def directory(self) -> str:
@@ -79,9 +80,8 @@ def take_inventory(root: Path, files: Iterable[str] | None = None) -> Inventory:
     binaries = []
     damaged = []
     for name in listed:
-        base = name.rpartition("/")[2]
-        library = ".so" in base and _LIBRARY.search(base) is not None
-        if not library and _OTHER_SUFFIX.search(base):
+        library = ".so" in name and _LIBRARY.search(name) is not None
+        if not library and (_OTHER_SUFFIX.search(name) or _NO_PROGRAMS.search(name)):
             continue
         path = f"{top}/{name}"
         try:

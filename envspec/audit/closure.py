@@ -130,26 +130,28 @@ def _versions(root: Binary, closure: Closure) -> Iterable[NoVersion]:
 def missing(root: Binary, scope: tuple[Binary, ...]) -> tuple[Wanted, ...]:
     """The strong undefined symbols of `root` that nothing in the scope defines."""
     found = []
+    # The order does not change the outcome: small tables first, the large ones only for what is left.
+    others = sorted((b for b in scope if b is not root), key=_table_size)
     for (version, file), names in root.elf.symbols.imports_by_version.items():
-        left: set[bytes] | frozenset[bytes] = names
-        for binary in _likely_first(scope, file):
-            if binary is not root:
-                left = left - _offered(binary, version)
-                if not left:
-                    break
+        left = names
+        for binary in (*(b for b in others if file and b.elf.soname == file), *others):
+            left -= _offered(binary, version, left)
+            if not left:
+                break
         found += [Wanted(name, version, file) for name in sorted(left)]
     return tuple(found)
 
 
-def _likely_first(scope: tuple[Binary, ...], file: str) -> tuple[Binary, ...]:
-    """The scope with the library first that should define the symbols: the order does not change the outcome."""
-    if not file:
-        return scope
-    return tuple(sorted(scope, key=lambda binary: binary.elf.soname != file))
+def _table_size(binary: Binary) -> int:
+    return len(binary.elf.symbols.entries)
 
 
-def _offered(binary: Binary, version: str) -> frozenset[bytes]:
-    """The names that `binary` defines for a reference to `version`; a library without versions answers to any."""
-    if version and binary.elf.symbols.offered:
-        return binary.elf.symbols.exports_by_version.get(version, frozenset())
-    return binary.elf.symbols.exports
+def _offered(binary: Binary, version: str, names: frozenset[bytes]) -> frozenset[bytes]:
+    """Names that `binary` defines for a reference to `version`; a library without versions answers to any.
+
+    Of a large table only those of `names` are looked for.
+    """
+    symbols = binary.elf.symbols
+    if version and symbols.offered:
+        return symbols.exports_by_version.get(version, frozenset())
+    return symbols.exported(names)

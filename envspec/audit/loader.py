@@ -57,7 +57,10 @@ class Loader:
         self.library_path = tuple(library_path)
         self._cache = read_cache(machine) if cache is None else cache
         self._by_path = {binary.path: binary for binary in known}
-        self._by_real: dict[str, Binary | None] = {}
+        self._by_inode: dict[tuple[int, int], Binary | None] = {}
+        for binary in self._by_path.values():
+            status = Path(binary.path).stat()
+            self._by_inode.setdefault((status.st_dev, status.st_ino), binary)
         self._listings: dict[str, frozenset[str]] = {}
         self._found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Binary | None] = {}
         self._paths: dict[Binary, tuple[str, ...]] = {}
@@ -122,17 +125,20 @@ class Loader:
 
     def open(self, path: str) -> Binary | None:
         """The library at `path`; None if the loader would pass over it (another machine) or cannot read it."""
-        if path in self._by_path:
-            return self._fitting(self._by_path[path])
-        real = os.path.realpath(path)
-        found = self._by_path.get(real)
+        found = self._by_path.get(path)
         if found is None:
-            if real not in self._by_real:
+            try:
+                status = Path(path).stat()
+            except OSError:
+                return None
+            # The loader takes a file that it knows under another name for the same library.
+            key = (status.st_dev, status.st_ino)
+            if key not in self._by_inode:
                 try:
-                    self._by_real[real] = Binary(path, path, read(real), real)
+                    self._by_inode[key] = Binary(path, path, read(path))
                 except ElfError:
-                    self._by_real[real] = None
-            found = self._by_real[real]
+                    self._by_inode[key] = None
+            found = self._by_inode[key]
         return self._fitting(found)
 
     def _fitting(self, binary: Binary | None) -> Binary | None:

@@ -19,6 +19,7 @@ from envspec.audit.owners import Owners
 from envspec.audit.ownership import ownership_findings
 from envspec.errors import EnvspecError
 from envspec.findings import Finding, Report, Severity, report
+from envspec.records import InstalledPackage
 from envspec.toolkit.stub import SONAME
 
 
@@ -29,12 +30,16 @@ def audit(
     gpu_code: bool = False,
     hashes: bool = False,
     allowed: frozenset[str] = frozenset(),
+    packages: tuple[InstalledPackage, ...] | None = None,
 ) -> Report:
-    """Everything about an environment that its files tell. Errors of an allowed code become notes."""
+    """Everything about an environment that its files tell. Errors of an allowed code become notes.
+
+    `packages` are its RECORDs, if they were read already.
+    """
     inventory = take_inventory(environment.venv)
     findings = [
         *link_findings(environment, inventory),
-        *ownership_findings(environment, inventory.files, hashes=hashes),
+        *ownership_findings(environment, inventory.files, hashes=hashes, packages=packages),
     ]
     if gpu_code:
         findings += gpu_findings(environment, inventory)
