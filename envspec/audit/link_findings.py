@@ -37,8 +37,10 @@ class LinkFindings:
         broken = broken_members(judged, lambda name: not judged[name].holds, torch)
         yield from self._damaged()
         yield from self._versions(judged[name] for name in broken)
-        yield from self._lost([judged[name] for name in broken if judged[name].lost])
-        yield from self._missing([judged[name] for name in broken if not judged[name].lost])
+        yield from self._lost([judged[name] for name in self._meant(broken) if judged[name].lost])
+        yield from self._missing(
+            [judged[name] for name in broken if not (judged[name].lost or judged[name].link.versions)]
+        )
         yield from self._variants(frozenset(broken))
         yield from self._driver()
 
@@ -91,6 +93,16 @@ class LinkFindings:
                 evidence=[row.why, f"files: {_some(files)}", f"missing: {_some(names)}"],
                 fix=f"install {row.project} if you need it",
             )
+
+    def _meant(self, broken: Sequence[str]) -> Iterator[str]:
+        """The broken files, less the variants that are for another environment: where one variant lacks only libraries
+        that this environment ought to have, it is the one that was meant, and the others would fail anyway."""
+        for members in families(broken).values():
+            meant = [name for name in members if self._ought_to_load(self.linkage.judged[name])]
+            yield from meant or members
+
+    def _ought_to_load(self, judged: Judged) -> bool:
+        return all(self._places(x.name) or self.owners.bringing(x.name) for x in judged.lost)
 
     def _library_missing(self, name: str, who: list[tuple[Judged, Lost]]) -> Finding:
         needing = sorted({lost.by.name for _, lost in who})

@@ -18,7 +18,8 @@ class Judged:
     """One file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
 
     `lost` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
-    with the symbols asked of them in `asked`. `within` is a library that always loads it, where it cannot stand alone.
+    with the symbols asked of them in `asked`. `siblings` are files of its own directory that its package loads first, `within`
+    is a library that always loads it: where they are, it cannot stand alone.
     """
 
     binary: Binary
@@ -28,6 +29,7 @@ class Judged:
     driver: tuple[Lost, ...] = ()
     asked: tuple[bytes, ...] = ()
     preloaded: tuple[str, ...] = ()
+    siblings: tuple[Binary, ...] = ()
     within: Binary | None = None
 
     @property
@@ -48,7 +50,7 @@ class Linkage:
 
     def loads(self, judged: Judged) -> bool:
         """Whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
-        if not judged.holds:
+        if not judged.holds or judged.binary.elf.machine != self.loader.machine:
             return False
         scope = scope_of(judged.link.closure, self.python)
         for binary in judged.link.closure.libraries:
@@ -133,7 +135,8 @@ class _Judge:
         for sibling in siblings:
             before = after(before, [load(sibling, self.loader, before)], visible=False)
         named = dict(before.names) | {sibling.name.rpartition("/")[2]: sibling for sibling in siblings}
-        return self.outcome(link(binary, self.loader, Process(named, before.visible)), judged.preloaded)
+        behind = self.outcome(link(binary, self.loader, Process(named, before.visible)), judged.preloaded)
+        return replace(behind, siblings=tuple(siblings))
 
     def outcome(self, found: Link, preloaded: tuple[str, ...]) -> Judged:
         """Set aside what only the driver brings."""

@@ -36,27 +36,40 @@ class Owned:
     contested: bool
 
 
-def ownership_findings(environment: Environment, files: Iterable[str], *, hashes: bool) -> Iterator[Finding]:
-    """Everything that is not as the RECORDs say. `files` are all files of the venv, relative to it."""
-    packages = installed_packages(environment.site)
+def ownership_findings(
+    environment: Environment,
+    files: Iterable[str],
+    *,
+    hashes: bool,
+    packages: tuple[InstalledPackage, ...] | None = None,
+) -> Iterator[Finding]:
+    """Everything that is not as the RECORDs say. `files` are all files of the venv, relative to it.
+
+    `packages` are its RECORDs, if they were read already.
+    """
+    if packages is None:
+        packages = installed_packages(environment.site)
     yield from _packages(environment, packages)
-    owned = owners_of_paths(packages, dict(environment.winners))
+    owned = owners_of_paths(packages, dict(environment.winners), frozenset(dict(environment.packages or ())))
     yield from _contents(environment, owned, hashes=hashes)
     yield from _foreign(environment, owned, files)
 
 
-def owners_of_paths(packages: Iterable[InstalledPackage], winners: Mapping[str, str]) -> dict[str, Owned]:
-    """The one owner of each path: the declared winner where packages differ."""
+def owners_of_paths(
+    packages: Iterable[InstalledPackage], winners: Mapping[str, str], locked: frozenset[str] = frozenset()
+) -> dict[str, Owned]:
+    """The one owner of each path: where packages differ the declared winner, else one that is locked."""
     owned: dict[str, Owned] = {}
-    for package in packages:
+    for package in sorted(packages, key=lambda package: package.name in locked):
         title = f"{package.name} {package.version}"
         for row in package.rows:
             before = owned.get(row.path)
             if before is None:
                 owned[row.path] = Owned(title, row, False)
             elif before.row.sha256 != row.sha256:
-                wins = winners.get(row.path) == package.name
-                owned[row.path] = Owned(title, row, True) if wins else Owned(before.package, before.row, True)
+                declared = winners.get(row.path)
+                wins = declared == package.name if declared else package.name in locked
+                owned[row.path] = Owned(title if wins else before.package, row if wins else before.row, True)
     return owned
 
 

@@ -69,5 +69,5 @@ def gnu_hash(name: bytes) -> int:
             value = value * 33 + byte & 0xFFFFFFFF
         return value
     # Twice as fast as the loop.
-    start: int = 5381 * 33**size
-    return start + sum(map(mul, name, _POWERS[-size:] if size else ())) & 0xFFFFFFFF
+    value = sum(map(mul, name, _POWERS[-size:] if size else ()), 5381 * 33**size)
+    return int(value) & 0xFFFFFFFF

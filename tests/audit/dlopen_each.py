@@ -1,6 +1,7 @@
 """Runs inside an audited environment: loads each named file in a process of its own, with all symbols bound at once.
 
-Reads JSON from standard input: `import` (modules to import first), `globally` and `locally` (files to load first), `files`.
+Reads JSON from standard input: `import` (modules to import first), `globally` and `locally` (files to load first), `files`
+(each with those to load before it).
 Prints one JSON line a file: [file, "" or what the loader says].
 """
 
@@ -11,7 +12,7 @@ import os
 import sys
 
 
-def load(path: str) -> str:
+def load(path: str, before: list[str]) -> str:
     """What the loader says of a file, asked in a fork: a library that crashes takes nobody along."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -22,6 +23,8 @@ def load(path: str) -> str:
         os.dup2(1, 2)
         said = "loaded"
         try:
+            for one in before:
+                ctypes.CDLL(one, mode=os.RTLD_NOW | os.RTLD_LOCAL)
             ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
             said = str(error)
@@ -44,8 +47,8 @@ def main() -> None:
         ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_GLOBAL)
     for path in asked["locally"]:
         ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    for path in asked["files"]:
-        print(json.dumps([path, load(path)]), flush=True)
+    for path, before in asked["files"]:
+        print(json.dumps([path, load(path, before)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import fnmatch
 import json
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,21 +35,25 @@ def ask_the_loader(environment: Environment, linkage: Linkage, names: Iterable[s
     """Load the named files of an environment for real, each behind what the audit says is loaded before it."""
     behind: dict[tuple[str, ...], list[Judged]] = {}
     for name in names:
-        behind.setdefault(linkage.judged[name].preloaded, []).append(linkage.judged[name])
+        one = linkage.judged[name]
+        parent = linkage.judged[one.within.name] if one.within else one
+        behind.setdefault(parent.preloaded, []).append(one)
     answers = []
     for packages, judged in sorted(behind.items()):
-        said = _load_all(environment, packages, [one.binary.path for one in judged])
+        said = _load_all(environment, packages, {one.binary.path: _loaders(linkage, one) for one in judged})
         answers += [Answer(one.binary.name, linkage.loads(one), said[one.binary.path]) for one in judged]
     return answers
 
 
-def _load_all(environment: Environment, packages: tuple[str, ...], files: list[str]) -> dict[str, str]:
+def _load_all(
+    environment: Environment, packages: tuple[str, ...], files: Mapping[str, list[str]]
+) -> dict[str, str]:
     rows = [row for row in preloads() if row.package in packages and row.package not in _IMPORTS]
     request = {
         "import": [_IMPORTS[package] for package in packages if package in _IMPORTS],
         "globally": _matching(environment, [p for row in rows for p in row.globally]),
         "locally": _matching(environment, [p for row in rows for p in row.locally]),
-        "files": files,
+        "files": list(files.items()),
     }
     stubs = str(environment.cuda / "lib64" / "stubs")
     done = subprocess.run(
@@ -67,6 +71,14 @@ def _load_all(environment: Environment, packages: tuple[str, ...], files: list[s
         },
     )
     return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def _loaders(linkage: Linkage, judged: Judged) -> list[str]:
+    """The libraries behind which alone a file is ever loaded, in their order."""
+    before: list[str] = []
+    for binary in judged.siblings if judged.within is None else (judged.within,):
+        before += [*_loaders(linkage, linkage.judged[binary.name]), binary.path]
+    return before
 
 
 def _matching(environment: Environment, patterns: list[str]) -> list[str]:
