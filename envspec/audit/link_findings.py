@@ -116,7 +116,7 @@ class LinkFindings:
             why = (
                 f"which is for {binary.elf.machine}"
                 if binary.elf.machine != self.linkage.loader.machine
-                else "where the loader does not look for them"
+                else "where the loader does not look"
             )
             evidence.append(f"it lies at {self._short(binary.name)}{self._of(binary.name)}, {why}")
         searched = self.linkage.loader.searched(who[0][1].by)
