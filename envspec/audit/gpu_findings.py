@@ -177,7 +177,7 @@ class GpuFindings:
             way if len(ways) == 1 else f"{way} in {number} of {total} modules"
             for way, number in sorted(ways.items(), key=lambda item: (-item[1], item[0]))
         )
-        return f"{text}; {idle} modules are for other GPUs" if idle else text
+        return f"{text}; {_others(idle)}" if idle else text
 
     def _way(self, support: Support) -> str:
         code = support.code
@@ -277,6 +277,10 @@ def _modes(counted: Counter[Support]) -> Counter[Mode]:
 def _summary(modes: Counter[Mode]) -> str:
     used = [mode for mode in Mode if modes[mode] and mode is not Mode.NONE]
     return ", ".join(mode.value for mode in used) or Mode.NONE.value
+
+
+def _others(number: int) -> str:
+    return f"{number} module{' is' if number == 1 else 's are'} for other GPUs"
 
 
 def _numbers(archs: Iterable[Arch]) -> str:

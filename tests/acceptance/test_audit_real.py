@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from envspec.audit import loader
 from envspec.audit.binaries import take_inventory
+from envspec.audit.fatbin import read_modules
+from envspec.audit.gpu_findings import FileCode, read_gpu_inventory
 from envspec.audit.run import audit, link_all
 from envspec.findings import Finding, Report, Severity
 from envspec.render import render_finding, render_report
@@ -174,6 +179,77 @@ def test_a_library_only_outside_the_search_path(
     )
 
 
+def test_gpu_code_is_what_cuobjdump_lists(first_stack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = environment_of(first_stack)
+    inventory = take_inventory(environment.venv)
+    code = read_gpu_inventory(inventory, environment.site_packages)
+    files = [file for file in code.files if ".so" in file.name]
+    cuobjdump = environment.site / "triton/backends/nvidia/bin/cuobjdump"
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        paths = [environment.venv / file.name for file in files]
+        listed = dict(
+            zip(files, pool.map(lambda path: list_with_cuobjdump(cuobjdump, path), paths), strict=True)
+        )
+    differing = {
+        file.name: (numbers_of(file), listed[file]) for file in files if numbers_of(file) != listed[file]
+    }
+    with capsys.disabled():
+        entries = sum(counted.total() for counted in listed.values())
+        agreed = len(files) - len(differing)
+        print(f"\ncuobjdump agrees on {agreed} of {len(files)} libraries, {entries} entries")
+    assert len(files) > 30
+    assert not differing
+
+
+def numbers_of(file: FileCode) -> Counter[tuple[str, str]]:
+    """(kind, architecture) of every entry. This cuobjdump does not tell the variant of a cubin."""
+    return Counter(
+        ("elf" if code.ptx is None else "ptx", f"{code.arch.major}{code.arch.minor}")
+        for module in file.modules
+        for code in module
+    )
+
+
+def list_with_cuobjdump(cuobjdump: Path, library: Path) -> Counter[tuple[str, str]]:
+    """The same as NVIDIA's tool lists it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for kind, suffix in (("elf", "cubin"), ("ptx", "ptx")):
+        done = subprocess.run(
+            [str(cuobjdump), f"--list-{kind}", str(library)], capture_output=True, text=True
+        )
+        for number in re.findall(rf"\.sm_(\d+)[af]?\.{suffix}$", done.stdout, re.MULTILINE):
+            found[kind, number] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arch", "code", "expected"),
+    [
+        ("compute_90a", "sm_90a", "sm_90a"),
+        ("compute_100f", "sm_100f", "sm_100f"),
+        ("compute_120a", "sm_120a", "sm_120a"),
+        ("compute_120f", "sm_120f", "sm_120f"),
+        ("compute_120", "sm_120", "sm_120"),
+        ("compute_90a", "compute_90a", "compute_90a"),
+        ("compute_120f", "compute_120f", "compute_120f"),
+        ("compute_80", "compute_80", "compute_80"),
+    ],
+)
+def test_variants_are_told_as_nvcc_was_told(
+    first_stack: Path, tmp_path: Path, arch: str, code: str, expected: str
+) -> None:
+    environment = environment_of(first_stack)
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k(float *x) { x[0] += 1; }\n")
+    library = tmp_path / "k.so"
+    command = [str(environment.cuda / "bin" / "nvcc"), "-shared", "-cudart", "none", "-Xcompiler", "-fPIC"]
+    command += ["-gencode", f"arch={arch},code={code}", "-o", str(library), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    codes = [code for module in read_modules(str(library)) for code in module]
+    assert [str(code) for code in codes] == [expected]
+    assert all(code.ptx in (None, (9, 2)) for code in codes)
+
+
 def test_an_older_nvjitlink(first_stack: Path, copy_of: Copy, tmp_path: Path) -> None:
     out = copy_of(first_stack)
     environment = environment_of(out)
@@ -195,7 +271,7 @@ def test_an_older_nvjitlink(first_stack: Path, copy_of: Copy, tmp_path: Path) ->
     found = errors(out)
     assert summary(found) == [("file-changed", "nvidia-nvjitlink"), ("symbol-version", "libnvJitLink.so.13")]
     text = text_of(found, "symbol-version")
-    assert "does not define libnvJitLink.so.13; 2 files cannot be loaded with it" in text, text
+    assert "does not define libnvJitLink.so.13; 1 file cannot be loaded with it" in text, text
     assert "needed by nvidia/cu13/lib/libcusparse.so.12 (nvidia-cusparse 12.6.3.3)" in text
 
 
