@@ -46,6 +46,11 @@ class Damaged:
     code: str
     reason: str
 
+    @property
+    def is_for_another_machine(self) -> bool:
+        """Whether it is sound, but no 64-bit library at all."""
+        return self.code == "elf-unsupported"
+
 
 @dataclass(frozen=True)
 class Inventory:

@@ -1,6 +1,7 @@
 """The GPU code inside a file, as far as a list of it goes: nothing is decompressed, nothing is run.
 
-A host library carries fat binaries in the sections `.nv_fatbin` and `__nv_relfatbin`. Each has a header (magic 0xBA55ED50)
+A host library carries fat binaries in the section `.nv_fatbin`; those in `__nv_relfatbin` are what the device linker made
+them from, and are never loaded. Each has a header (magic 0xBA55ED50)
 and entries, one for every architecture it was compiled for: SASS (a cubin) or PTX. The entry's header tells the architecture,
 the PTX version and, in two bits of its flags, the variants `a` and `f`; NVIDIA documents none of it. That the list is right is
 shown against cuobjdump and against what nvcc was told to make, in the tests. A cubin on its own is an ELF file whose flags tell
@@ -17,7 +18,7 @@ from typing import NamedTuple
 from envspec.archs import Arch
 from envspec.elf import ElfError, read_sections
 
-_SECTIONS = frozenset({".nv_fatbin", "__nv_relfatbin"})
+_SECTION = ".nv_fatbin"
 _NOBITS = 8
 _MAGIC = 0xBA55ED50
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
@@ -52,7 +53,7 @@ def read_modules(path: str) -> tuple[Module, ...]:
 
     Raises ElfError: the file's own codes, or `fatbin-malformed`.
     """
-    sections = [s for s in read_sections(path) if s.name in _SECTIONS and s.type != _NOBITS]
+    sections = [s for s in read_sections(path) if s.name == _SECTION and s.type != _NOBITS]
     if not sections:
         return ()
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

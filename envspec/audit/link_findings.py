@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from envspec.abi import torch_exports
 from envspec.abi.torch_names import torch_names
 from envspec.abi.variants import broken_members, families, family_of
-from envspec.audit.binaries import Binary
+from envspec.audit.binaries import Binary, python_minor_of
 from envspec.audit.closure import Lost, Wanted
 from envspec.audit.driver import DriverApi
 from envspec.audit.linkage import Judged, Linkage
@@ -47,6 +48,15 @@ class LinkFindings:
     def _damaged(self) -> Iterator[Finding]:
         for file in self.linkage.inventory.damaged:
             owner = self.owners.of(file.name)
+            if file.is_for_another_machine and python_minor_of(file.name) is None:
+                # Packages ship helpers for 32-bit processes, which this interpreter never loads.
+                yield note(
+                    "library-machine",
+                    self._package(owner) or file.name,
+                    f"{self._short(file.name)} is not loaded here: {file.reason}",
+                    evidence=[f"of {owner}" if owner else "no package owns it"],
+                )
+                continue
             yield error(
                 "library-damaged",
                 self._package(owner) or file.name,
@@ -173,10 +183,32 @@ class LinkFindings:
     def _missing(self, judged: Sequence[Judged]) -> Iterator[Finding]:
         packages: dict[str, list[Judged]] = {}
         for one in judged:
-            if one.missing:
-                packages.setdefault(self.owners.of(one.binary.name), []).append(one)
+            of_driver = [want.symbol for want in one.missing if self._is_the_drivers(want.symbol)]
+            if of_driver:
+                yield self._driver_too_old(one, of_driver)
+            left = tuple(want for want in one.missing if want.symbol not in of_driver)
+            if left:
+                owner = self.owners.of(one.binary.name)
+                packages.setdefault(owner, []).append(replace(one, missing=left))
         for owner, members in sorted(packages.items()):
             yield self._symbols_missing(owner, members)
+
+    def _is_the_drivers(self, symbol: bytes) -> bool:
+        return any(symbol in stand_in.elf.symbols.exports for stand_in in self.linkage.driver.values())
+
+    def _driver_too_old(self, one: Judged, symbols: Sequence[bytes]) -> Finding:
+        """This machine has a driver, and it lacks symbols that the toolkit's headers know."""
+        newest = self.api.newest(symbols)
+        cuda = newest[1] if newest else ""
+        driver = driver_of_cuda(cuda)
+        return error(
+            "driver-symbol",
+            self._package(self.owners.of(one.binary.name)) or one.binary.name,
+            f"{self._short(one.binary.name)} asks this machine's driver for {_count(len(symbols), 'symbol')} that it lacks",
+            evidence=[name.decode("latin-1") for name in sorted(symbols)[:_SHOWN]]
+            + ([f"{newest[0]} came with CUDA {cuda}"] if newest else []),
+            fix=f"install driver {driver} or newer" if driver else "install a newer driver",
+        )
 
     def _symbols_missing(self, owner: str, members: list[Judged]) -> Finding:
         machine = self.linkage.loader.machine

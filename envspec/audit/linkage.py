@@ -4,6 +4,7 @@ or as a part of what loads it."""
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -145,12 +146,18 @@ class _Judge:
         left = list(found.missing)
         asked: set[bytes] = set()
         for name in {x.name for x in driver}:
-            stand_in = self.stand_ins.get(name)
-            if stand_in is not None:
-                offered = stand_in.elf.symbols.exports
-                asked |= {want.symbol for want in left if want.symbol in offered}
-                left = [want for want in left if want.symbol not in offered]
+            mine = {want.symbol for want in left if self.is_the_drivers(name, want.symbol)}
+            asked |= mine
+            left = [want for want in left if want.symbol not in mine]
         return Judged(found.closure.root, found, lost, tuple(left), driver, tuple(sorted(asked)), preloaded)
+
+    def is_the_drivers(self, library: str, symbol: bytes) -> bool:
+        """Whether a driver library that is not here would define a symbol."""
+        stand_in = self.stand_ins.get(library)
+        if stand_in is not None:
+            return symbol in stand_in.elf.symbols.exports
+        row = driver_library(library)
+        return row is not None and re.fullmatch(row.symbols, symbol.decode("latin-1")) is not None
 
     def within(self, judged: Judged, parents: list[Judged]) -> Judged:
         """The file as part of what loads it: it needs neither search path nor symbols of its own then."""

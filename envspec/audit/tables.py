@@ -34,6 +34,7 @@ class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
     """Libraries that come with the driver."""
 
     library: str
+    symbols: str
     what: str
     source: str
     as_of: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -218,19 +217,88 @@ def test_a_library_for_another_machine(bench: Workbench) -> None:
     assert not findings(bench, "library-machine")
 
 
-def test_what_only_the_driver_brings_is_asked_of_it(bench: Workbench, tmp_path: Path) -> None:
+def with_green_contexts(bench: Workbench, driver: str) -> None:
+    """A library that asks the driver for a function of CUDA 12.4, and the stub. `driver` is C that a driver here consists of."""
     (bench.cuda / "lib64" / "stubs").mkdir()
     stub = bench.library("stub.so", "int cuGreenCtxCreate(void) { return 34; }", soname="libcuda.so.1")
-    bench.library(
-        "a/libuses.so", "int cuGreenCtxCreate(void); int m(void) { return cuGreenCtxCreate(); }", str(stub)
-    )
+    source = "int cuGreenCtxCreate(void); int m(void) { return cuGreenCtxCreate(); }"
+    bench.library("a/libuses.so", source, str(stub))
     stub.rename(bench.cuda / "lib64" / "stubs" / "libcuda.so")
+    if driver:
+        made = bench.library("libcuda.so.1", driver)
+        made.rename(bench.cuda / "lib64" / "libcuda.so.1")
     (bench.cuda / "include").mkdir()
     (bench.cuda / "include" / "cudaTypedefs.h").write_text(
         "typedef CUresult(CUDAAPI *PFN_cuGreenCtxCreate_v12040)(int);\n"
     )
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a driver, also where the tests run on one that has it."""
+    monkeypatch.setattr("envspec.audit.loader.read_cache", lambda machine: {})
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_what_only_the_driver_brings_is_asked_of_it(bench: Workbench) -> None:
+    with_green_contexts(bench, driver="")
     assert rendered(bench, "driver-library") == (
         "note[driver-library]: libcuda.so.1 (the CUDA driver) is asked of the driver by 1 file; this machine has none\n"
         "  a/libuses.so\n"
         "  the newest of 1 symbols asked of it: cuGreenCtxCreate, since CUDA 12.4, driver 550.54.14"
+    )
+    assert not findings(bench, "driver-symbol")
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_profile_may_not_admit_a_driver_that_lacks_symbols(bench: Workbench) -> None:
+    with_green_contexts(bench, driver="")
+    report = audit(bench.environment(minimum_driver="535.54.03"), "out")
+    (found,) = [f for f in report.findings if f.code == "driver-symbol"]
+    assert (
+        found.message
+        == "cuGreenCtxCreate came with CUDA 12.4; the profile admits driver 535.54.03 (CUDA 12.2)"
+    )
+    assert found.fix == 'minimum-driver = "550.54.14"'
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_driver_that_is_here_is_asked(bench: Workbench) -> None:
+    with_green_contexts(bench, driver="int cuGreenCtxCreate(void) { return 0; }")
+    assert not findings(bench, "driver-library")
+    assert not findings(bench, "driver-symbol")
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_driver_that_is_here_and_too_old(bench: Workbench) -> None:
+    with_green_contexts(bench, driver="int cuInit(void) { return 0; }")
+    bench.package("uses", "1.0", "a/libuses.so")
+    assert rendered(bench, "driver-symbol") == (
+        "error[driver-symbol]: a/libuses.so asks this machine's driver for 1 symbol that it lacks\n"
+        "  cuGreenCtxCreate\n"
+        "  cuGreenCtxCreate came with CUDA 12.4\n"
+        "  fix: install driver 550.54.14 or newer"
+    )
+    assert not findings(bench, "symbol-missing")
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_driver_library_without_a_stub_is_told_by_its_names(bench: Workbench) -> None:
+    nvml = bench.library("nvml.so", "int nvmlInit_v2(void) { return 0; }", soname="libnvidia-ml.so.1")
+    bench.library("a/libuses.so", "int nvmlInit_v2(void); int m(void) { return nvmlInit_v2(); }", str(nvml))
+    nvml.unlink()
+    assert "since which driver is unknown" in rendered(bench, "driver-library")
+    assert not findings(bench, "symbol-missing")
+
+
+def test_a_32_bit_helper_is_a_note_and_an_extension_an_error(bench: Workbench) -> None:
+    helper = bench.site / "a" / "helper.so"
+    helper.parent.mkdir()
+    helper.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(9) + (3).to_bytes(2, "little") * 2 + bytes(64))
+    assert rendered(bench, "library-machine").startswith(
+        "note[library-machine]: a/helper.so is not loaded here"
+    )
+    helper.rename(helper.with_name("ext.abi3.so"))
+    assert rendered(bench, "library-damaged").startswith(
+        "error[library-damaged]: a/ext.abi3.so is no library"
     )
