@@ -111,9 +111,9 @@ def after(before: Process, closures: Iterable[Closure], *, visible: bool) -> Pro
     return Process(names, tuple(shown))
 
 
-def link(root: Binary, loader: Loader, before: Process) -> Link:
-    """Load `root` on paper and look for each of its strong symbols."""
-    closure = load(root, loader, before)
+def link(closure: Closure, before: Process) -> Link:
+    """Look for each strong symbol of a file that was loaded on paper."""
+    root = closure.root
     scope = tuple(dict.fromkeys((*before.visible, *closure.libraries)))
     return Link(closure, missing(root, scope), tuple(_versions(root, closure)))
 
@@ -132,9 +132,10 @@ def missing(root: Binary, scope: tuple[Binary, ...]) -> tuple[Wanted, ...]:
     found = []
     # The order does not change the outcome: small tables first, the large ones only for what is left.
     others = sorted((b for b in scope if b is not root), key=_table_size)
+    named = {b.elf.soname: (b,) for b in others}
     for (version, file), names in root.elf.symbols.imports_by_version.items():
         left = names
-        for binary in (*(b for b in others if file and b.elf.soname == file), *others):
+        for binary in (*named.get(file, ()), *others):
             left -= _offered(binary, version, left)
             if not left:
                 break

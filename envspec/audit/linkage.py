@@ -103,53 +103,58 @@ class _Judge:
         return self.processes[key]
 
     def alone(self, binary: Binary) -> Judged:
-        """The file in a fresh interpreter, and if that lacks what a package loads for others, behind that package."""
+        """The file in a fresh interpreter, or behind the packages that load for it what it does not find."""
         if binary.is_program:
-            return self.outcome(link(binary, self.loader, Process()), ())
-        judged = self.outcome(link(binary, self.loader, self.python), ())
-        if judged.holds:
-            return judged
+            return self.outcome(load(binary, self.loader, Process()), Process(), ())
         file = binary.name.removeprefix(self.prefix)
-        wanted = {lost.name for lost in judged.lost}
+        wanted: set[str] = set()
         rows: tuple[PreloadRow, ...] = ()
         while True:
+            before = self.process_behind(rows)
+            closure = load(binary, self.loader, before)
+            wanted |= {lost.name for lost in closure.lost}
             more = tuple(row for row in self.rows if row in rows or row.comes_before(file, wanted))
             if more == rows:
-                return self.behind_siblings(judged)
+                break
             rows = more
-            behind = link(binary, self.loader, self.process_behind(rows))
-            judged = self.outcome(behind, tuple(row.package for row in rows))
-            wanted |= {lost.name for lost in judged.lost}
+        preloaded = tuple(row.package for row in rows)
+        siblings = self.siblings(closure)
+        if siblings:
+            before = self.behind(before, siblings)
+            closure = load(binary, self.loader, before)
+        return replace(self.outcome(closure, before, preloaded), siblings=siblings)
 
-    def behind_siblings(self, judged: Judged) -> Judged:
-        """The file behind those of its own directory that it needs: a package that gives its libraries no search path
+    def siblings(self, closure: Closure) -> tuple[Binary, ...]:
+        """Libraries that a file needs, does not find, and has beside it: a package that gives its libraries no search path
         loads them itself, by path, in order."""
-        binary = judged.binary
-        siblings = [
+        root = closure.root
+        return tuple(
             found
-            for lost in judged.lost
-            if lost.by is binary and (found := self.in_directory.get((binary.directory, lost.name)))
-        ]
-        if not siblings:
-            return judged
-        before = self.processes[judged.preloaded]
+            for lost in closure.lost
+            if lost.by is root and (found := self.in_directory.get((root.directory, lost.name)))
+        )
+
+    def behind(self, before: Process, siblings: Iterable[Binary]) -> Process:
+        """A process once these were loaded by path: they answer to their file names, too."""
         for sibling in siblings:
             before = after(before, [load(sibling, self.loader, before)], visible=False)
-        named = dict(before.names) | {sibling.name.rpartition("/")[2]: sibling for sibling in siblings}
-        behind = self.outcome(link(binary, self.loader, Process(named, before.visible)), judged.preloaded)
-        return replace(behind, siblings=tuple(siblings))
+            names = {**before.names, sibling.name.rpartition("/")[2]: sibling}
+            before = Process(names, before.visible)
+        return before
 
-    def outcome(self, found: Link, preloaded: tuple[str, ...]) -> Judged:
-        """Set aside what only the driver brings."""
-        driver = tuple(lost for lost in found.closure.lost if driver_library(lost.name))
-        lost = tuple(lost for lost in found.closure.lost if not driver_library(lost.name))
+    def outcome(self, closure: Closure, before: Process, preloaded: tuple[str, ...]) -> Judged:
+        """Set aside what only the driver brings. Symbols are looked for only where no other library is lost: the loader
+        does not get to them otherwise."""
+        driver = tuple(lost for lost in closure.lost if driver_library(lost.name))
+        lost = tuple(lost for lost in closure.lost if not driver_library(lost.name))
+        found = Link(closure, (), ()) if lost else link(closure, before)
         left = list(found.missing)
         asked: set[bytes] = set()
         for name in {x.name for x in driver}:
             mine = {want.symbol for want in left if self.is_the_drivers(name, want.symbol)}
             asked |= mine
             left = [want for want in left if want.symbol not in mine]
-        return Judged(found.closure.root, found, lost, tuple(left), driver, tuple(sorted(asked)), preloaded)
+        return Judged(closure.root, found, lost, tuple(left), driver, tuple(sorted(asked)), preloaded)
 
     def is_the_drivers(self, library: str, symbol: bytes) -> bool:
         """Whether a driver library that is not here would define a symbol."""
