@@ -10,9 +10,6 @@ from pathlib import Path
 
 from envspec.elf import Elf, ElfError, read
 
-# A library or a program: `libx.so`, `libx.so.13`, `nvcc`, `tool.0`. Reading the first bytes of all 71,000 files of an
-# environment would take longer than everything else; 12,681 ELF files of the first profile are cubins, for the GPU.
-_OTHER_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9_-]*\Z")
 # C++ headers and the files of a dist-info have no suffix either.
 _NO_PROGRAMS = re.compile(r"(?:/include|\.dist-info)/")
 _LIBRARY = re.compile(r"\.so(?:\.\d[\w.]*)?\Z")
@@ -63,7 +60,10 @@ class Inventory:
 
 
 def list_files(root: Path) -> tuple[str, ...]:
-    """Every file and link below `root`, relative to it, in no order. Links to directories count as files."""
+    """Every file and link below `root`, relative to it, in no order, but for bytecode caches.
+
+    Links to directories count as files.
+    """
     top = os.path.realpath(root)
     found: list[str] = []
     stack = [""]
@@ -72,22 +72,32 @@ def list_files(root: Path) -> tuple[str, ...]:
         with os.scandir(f"{top}/{below}") as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    stack.append(f"{below}{entry.name}/")
+                    if entry.name != "__pycache__":
+                        stack.append(f"{below}{entry.name}/")
                 else:
                     found.append(below + entry.name)
     return tuple(found)
 
 
 def take_inventory(root: Path, files: Iterable[str] | None = None) -> Inventory:
-    """List a venv and read its ELF files. A link is left out: what it points at is there itself."""
+    """List a venv and read its ELF files. A link is left out: what it points at is there itself.
+
+    A library or a program is told by its name: `libx.so`, `libx.so.13`, `nvcc`, `tool.0`. Reading the first bytes of all
+    71,000 files of an environment would take longer than everything else; 12,681 of them are cubins, ELF files for the GPU.
+    """
     top = os.path.realpath(root)
     listed = tuple(list_files(root) if files is None else files)
     binaries = []
     damaged = []
     for name in listed:
-        library = ".so" in name and _LIBRARY.search(name) is not None
-        if not library and (_OTHER_SUFFIX.search(name) or _NO_PROGRAMS.search(name)):
-            continue
+        suffix = name.rpartition(".")[2]
+        library = suffix == "so"
+        if not library:
+            if suffix[:1].isalpha() and "/" not in suffix:
+                continue
+            library = _LIBRARY.search(name) is not None
+            if not library and _NO_PROGRAMS.search(name):
+                continue
         path = f"{top}/{name}"
         try:
             elf = read(path)
