@@ -35,6 +35,11 @@ class Venv(msgspec.Struct, frozen=True):
         """The venv's interpreter."""
         return self.path / "bin" / "python"
 
+    def winners(self, profile: Profile) -> tuple[tuple[str, str], ...]:
+        """(path, package) for every contested path, by the order that the profile declares."""
+        order = {name: rank for rank, name in enumerate(profile.winners)}
+        return tuple((c.path, w[0]) for c in self.conflicts if (w := winner(c, order)))
+
 
 def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ...]:
     """The part of a lock that one interpreter needs. Raises EnvspecError `machine-not-locked`."""

@@ -30,7 +30,6 @@ from envspec.check.facts import (
     WheelMember,
 )
 from envspec.check.gather import toolkit_releases
-from envspec.check.rules.abi import broken_members
 from envspec.findings import Finding, Severity, report
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.profile import Profile
@@ -305,23 +304,6 @@ def test_a_torch_without_table_is_unknown(world: World) -> None:
     world.pin(torch="2.99.0", torchvision="0.26.0")
     world.asks["torch"] = (Ask("", "==2.99.0"),)
     assert ("torch-abi", Severity.UNKNOWN) in {(f.code, f.severity) for f in world.findings()}
-
-
-@pytest.mark.parametrize(
-    ("missing", "broken"),
-    [
-        ({"a/lib.so": [b"x"]}, ["a/lib.so"]),
-        ({"a/addon_torch24.so": [b"x"], "a/addon_torch211.so": []}, []),
-        (
-            {"a/addon_torch24.so": [b"x"], "a/addon_torch25.so": [b"x"]},
-            ["a/addon_torch24.so", "a/addon_torch25.so"],
-        ),
-        ({"sm90/ops.so": [b"x"], "sm100/ops.so": []}, []),
-        ({"a/one.so": [b"x"], "a/two.so": []}, ["a/one.so"]),
-    ],
-)
-def test_of_a_family_one_member_must_load(missing: dict[str, list[bytes]], broken: list[str]) -> None:
-    assert broken_members(missing) == broken
 
 
 def test_json_has_a_version_and_all_fields(world: World) -> None:
