@@ -53,7 +53,7 @@ def second_stack(workshop: Path) -> Path:
     """A newer SGLang with torch 2.14 and its own pins, built. What `check` says of its metadata is not the point here."""
     profile = workshop / SECOND.name
     shutil.copyfile(SECOND, profile)
-    return build(profile, workshop / "second", "--allow", "cuda-majors-mixed")
+    return build(profile, workshop / "second")
 
 
 @pytest.fixture

@@ -266,6 +266,11 @@ def test_an_allowed_code_becomes_a_note(world: World) -> None:
     assert found.message.startswith("allowed: nvidia-nvvm 13.5.37 does not belong")
 
 
+def test_the_cutlass_dsl_may_bring_both_majors(world: World) -> None:
+    world.versions |= {"nvidia-cutlass-dsl-libs-cu12": "4.8.0", "nvidia-cutlass-dsl-libs-cu13": "4.8.0"}
+    assert world.findings() == []
+
+
 def test_a_declared_winner_makes_the_conflict_a_note(world: World) -> None:
     spoil_conflict(world)
     world.change(winners=("a",))

@@ -225,19 +225,16 @@ def no_library_in_two_majors(selection: Selection) -> Iterator[Finding]:
 
 
 def cuda_family(name: str) -> tuple[str, str]:
-    """`nvidia-cublas-cu12` -> (`nvidia-cublas`, `12`); CUDA 13 names without suffix count as 13; others have no major."""
+    """`nvidia-cublas-cu12` -> (`nvidia-cublas`, `12`); CUDA 13 names without suffix count as 13; others have no major.
+
+    The cutlass DSL brings its libraries for both majors on purpose (4.8.0 requires both).
+    """
+    if not name.startswith("nvidia-") or name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend")):
+        return name, ""
     for major in ("11", "12", "13"):
-        if name.startswith("nvidia-") and name.endswith(f"-cu{major}"):
+        if name.endswith(f"-cu{major}"):
             return name.removesuffix(f"-cu{major}"), major
-    plain = name.startswith(("nvidia-cu", "nvidia-nv")) and name not in (
-        "nvidia-cutlass-dsl",
-        "nvidia-nvshmem",
-    )
-    return (
-        (name, "13")
-        if plain and not name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend"))
-        else (name, "")
-    )
+    return (name, "13") if name.startswith(("nvidia-cu", "nvidia-nv")) else (name, "")
 
 
 @rule("arch-nvcc", needs=(ToolkitReleases, Gpu))
