@@ -23,7 +23,14 @@ from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.render import count_findings, render_finding
 from envspec.seal import pin_venv, publish, require_digest, seal
-from envspec.toolkit.layout import LAYOUT_VERSION, ToolkitTree, driver_headers, plan_tree, write_tree
+from envspec.toolkit.layout import (
+    LAYOUT_VERSION,
+    ToolkitTree,
+    complete_tree,
+    driver_headers,
+    plan_tree,
+    write_tree,
+)
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 from envspec.uv import Uv
 
@@ -143,13 +150,16 @@ class _Build:
             self.uv.on_line = stage.detail
             outcome = ensure_lock(self.profile, self.uv, self.python.path, self.lock_mode)
             needed = needed_packages(outcome.lock, self.python)
-            stage.result = f"{len(needed)} packages, {describe_lock(outcome)}"
+            locked = len(outcome.lock.packages)
+            total = f" of {locked}" if locked != len(needed) else ""
+            stage.result = f"{len(needed)}{total} packages, {describe_lock(outcome)}"
         for line in lock_notes(outcome):
             self.progress.note(line)
         return outcome.lock
 
     def inputs(self, lock: Lock) -> BuildInputs:
         return BuildInputs(
+            profile=self.profile.name,
             profile_digest=self.profile.digest,
             lock_digest=lock.digest,
             python=self.python.version,
@@ -231,9 +241,13 @@ class _Build:
             tree = plan_tree(venv.packages)
             name = toolchain_name(tree)
             at = self.output.toolchains_dir / name
-            if not at.is_dir():
-                symbols = driver_symbols(*driver_headers(tree, venv.site_packages))
-                stub = stub_library(symbols, machine_of(self.python))
+            stub = stub_library(
+                driver_symbols(*driver_headers(tree, venv.site_packages)), machine_of(self.python)
+            )
+            lost = 0
+            if at.is_dir():
+                lost = complete_tree(tree, venv.site_packages, at, stub)
+            else:
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
                 write_tree(tree, venv.site_packages, new, stub)
@@ -241,6 +255,7 @@ class _Build:
                 new.rename(at)
             (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
             stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
+            stage.result += f", {lost} of them put back" if lost else ""
         return tree
 
     def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> activate.ScriptValues:

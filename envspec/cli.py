@@ -81,7 +81,7 @@ def build(
         python=python,
         lock_mode=_lock_mode(locked, frozen),
         offline=offline,
-        allowed=frozenset(allow),
+        allowed=_allowed(allow),
         expected=expect,
     )
     result = run_build(request, make_progress())
@@ -151,7 +151,7 @@ def check(
     from envspec.resources import find_profile
 
     request = CheckRequest(
-        profile=find_profile(profile), python=python, offline=offline, frozen=frozen, allowed=frozenset(allow)
+        profile=find_profile(profile), python=python, offline=offline, frozen=frozen, allowed=_allowed(allow)
     )
     if not fix:
         _show(run_check(request, make_progress()), as_json)
@@ -204,11 +204,12 @@ def match(
     import platform
 
     from envspec.check.facts import Target
-    from envspec.commands.match import MatchRequest, render_match, run_match
+    from envspec.commands.match import MatchRequest, known_torch, render_match, run_match
     from envspec.findings import to_json
     from envspec.progress import make_progress
 
     target = Target(minor, machine or platform.machine())
+    torch = known_torch(torch, target.machine) if torch else None
     table = run_match(
         MatchRequest(package=package, target=target, most=most, offline=offline), make_progress()
     )
@@ -230,7 +231,7 @@ def audit(out: Path, allow: tuple[str, ...], gpu_code: bool, hashes: bool, as_js
     from envspec.commands.audit import AuditRequest, run_audit
     from envspec.progress import make_progress
 
-    request = AuditRequest(out=out, gpu_code=gpu_code, hashes=hashes, allowed=frozenset(allow))
+    request = AuditRequest(out=out, gpu_code=gpu_code, hashes=hashes, allowed=_allowed(allow))
     _show(run_audit(request, make_progress()), as_json)
 
 
@@ -374,7 +375,7 @@ def upgrade(
         out=out,
         python=python,
         offline=offline,
-        allowed=frozenset(allow),
+        allowed=_allowed(allow),
     )
     result = run_upgrade(request, confirm, make_progress())
     if result is None:
@@ -410,6 +411,16 @@ def profiles() -> None:
 
     for path in shipped_profiles():
         click.echo(f"{path.stem}\t{path}")
+
+
+def _allowed(codes: tuple[str, ...]) -> frozenset[str]:
+    """The codes of --allow; one that does not exist would silently allow nothing."""
+    if codes:
+        from envspec.commands.explain import require_code
+
+        for code in codes:
+            require_code(code)
+    return frozenset(codes)
 
 
 def _lock_mode(locked: bool, frozen: bool) -> LockMode:

@@ -21,6 +21,7 @@ STATS = "stats.msgpack"
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what a build gives. Equal inputs and an intact result mean that there is nothing to do."""
 
+    profile: str
     profile_digest: str
     lock_digest: str
     python: str

@@ -15,7 +15,8 @@ def shipped_profiles() -> tuple[Path, ...]:
 def find_profile(text: str) -> Path:
     """The path a user means: a file, or else the name of a shipped profile."""
     path = Path(text)
-    if path.exists() or path.suffix == ".toml" or len(path.parts) != 1:
+    # A directory may have the name of a profile: `envspec build h200 --out h200`.
+    if path.is_file() or path.suffix == ".toml" or len(path.parts) != 1:
         return path
     for candidate in shipped_profiles():
         if candidate.stem == text:

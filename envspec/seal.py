@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envspec import activate
-from envspec.errors import EnvspecError, StageError
+from envspec.errors import StageError, UsageError
 from envspec.findings import Finding
 from envspec.install import Venv, needed_files
 from envspec.interpreter import ChosenPython
@@ -18,6 +18,7 @@ from envspec.lock import Lock
 from envspec.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
 from envspec.output import Generation, Output
 from envspec.pin_generation import NAME, pth_text
+from envspec.poison import refuse_altered
 from envspec.profile import Profile
 from envspec.records import file_sha256
 from envspec.toolkit.layout import STUB, ToolkitTree
@@ -53,10 +54,11 @@ def seal(
     won = venv.winners(profile)
     site = venv.site_packages.relative_to(venv.path).as_posix()
     taken = take_inventory(venv.path, site, venv.packages, dict(won), own=(f"{site}/{NAME}",))
+    refuse_altered(taken, venv.path)
     toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
     script_sha256 = file_sha256(generation.script)
     manifest = Manifest(
-        digest=digest_of(taken, python, toolkit, script_sha256),
+        digest=digest_of(taken, python, toolkit, _script_that_counts(values)),
         profile=profile.name,
         built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         inputs=inputs,
@@ -78,6 +80,12 @@ def seal(
         files=taken.rows,
     )
     return Sealed(manifest, msgspec.msgpack.encode(taken.stats))
+
+
+def _script_that_counts(values: activate.ScriptValues) -> str:
+    """Hash of the script without the profile's name, which only the prompt shows."""
+    neutral = msgspec.structs.replace(values, prompt="envspec")
+    return hashlib.sha256(activate.render(neutral).encode()).hexdigest()
 
 
 def digest_of(
@@ -106,7 +114,12 @@ def require_digest(found: str, expected: str | None) -> None:
     if expected is None or found == expected:
         return
     if not expected.startswith("sha256:") or len(expected) != len("sha256:") + 64:
-        raise EnvspecError("digest-differs", f"{expected!r} is not an environment digest", where="--expect")
+        raise UsageError(
+            "digest-malformed",
+            f"{expected!r} is not an environment digest",
+            where="--expect",
+            fix="envspec digest prints one: sha256: and 64 hexadecimal digits",
+        )
     raise StageError(
         "digest-differs",
         f"the environment's digest is {found}",

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 
+def is_installed(path: Path) -> bool:
+    """Whether a file belongs to an installed envspec: nobody's to edit."""
+    package = Path(__file__).resolve().parent
+    return path.resolve().is_relative_to(package)
+
+
 def shipped(kind: Literal["templates", "profiles"]) -> Path:
     """The directory that holds the shipped files of this kind."""
     package = Path(__file__).resolve().parent

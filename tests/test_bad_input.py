@@ -36,6 +36,7 @@ BUILT = STAGES_TO_CHECK + (
     "install   {count} packages, {files} files (T s)\n"
     "toolkit   DIGEST: 7 files of 6 packages (T s)\n"
     "script    sglang_env.sh (T s)\n"
+    "audit     nothing found (T s)\n"
     "smoke     sm_120a kernel compiled and linked, needs libcudart.so.13, libcuda.so.1 (T s)\n"
     "publish   generation {generation} is current, DIGEST (T s)\n"
 )
@@ -446,6 +447,7 @@ def test_a_compiler_that_fails(site: Site, tmp_path: Path) -> None:
     assert code == 1
     assert err.replace(str(tmp_path), "TMP").endswith(
         "script    sglang_env.sh (T s)\n"
+        "audit     nothing found (T s)\n"
         "smoke     failed after T s\n"
         "error[smoke-link]: the host compiler did not link the kernel (exit 1)\n"
         "  TMP/c++\n"
@@ -803,6 +805,7 @@ def test_interrupted_while_compiling(site: Site, tmp_path: Path, number: signal.
         STAGES_TO_CHECK.format(name="p", count=7, lock="unchanged") + "install   7 packages, 50 files (T s)\n"
         "toolkit   DIGEST: 7 files of 6 packages (T s)\n"
         "script    sglang_env.sh (T s)\n"
+        "audit     nothing found (T s)\n"
         "smoke     failed after T s\n" + last,
     )
     assert nobody_is_left(f"sleep\x004{number.value}.{os.getpid()}")

@@ -7,6 +7,7 @@ user: a wrong guess in a profile is worse than an error.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from envspec.check.facts import Target
 from envspec.check.match import fitting_versions, match
 from envspec.check.tables import driver_of_cuda, known_winners
-from envspec.errors import EnvspecError
+from envspec.errors import EnvspecError, UsageError
 from envspec.findings import Finding, Report
 from envspec.lock.resolve import release_with
 from envspec.output import write_synced
 from envspec.profile import Profile, read_profile
+from envspec.shipped import is_installed
 from envspec.toolkit.components import component_of, components
 from envspec.uv import Uv
 
@@ -51,6 +53,13 @@ class FixResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def mend(path: Path, target: Target, uv: Uv, python: Path, check: Callable[[Profile], Report]) -> FixResult:
     """Mend the profile at `path` in place; write it only if the errors have become fewer."""
+    if is_installed(path):
+        raise UsageError(
+            "profile-shipped",
+            f"{path.name} belongs to the installed envspec and is not changed",
+            where=str(path),
+            fix=f"copy it to a directory of your own: cp {shlex.quote(str(path))} .",
+        )
     before = path.read_text(encoding="utf-8")
     text = before
     edits: list[Edit] = []

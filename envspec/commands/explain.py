@@ -76,6 +76,15 @@ def run_explain(code: str | None) -> str:
     return f"{found.code}: {found.means}\n\n{text}"
 
 
+def require_code(code: str) -> None:
+    """Raises UsageError `unknown-code` for what is no code of a finding."""
+    known = tuple(c.code for c in all_codes() if c.rule)
+    if code not in known:
+        raise UsageError(
+            "unknown-code", f"no finding has the code {code!r}", where="--allow", fix=_nearest(code, known)
+        )
+
+
 def _list() -> Iterator[str]:
     codes = all_codes()
     width = max(len(c.code) for c in codes)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from envspec.abi import torch_exports
 from envspec.check.facts import Target
 from envspec.check.match import MatchTable, match
+from envspec.errors import UsageError
 from envspec.progress import Progress
 from envspec.uv import Uv
 
@@ -30,6 +32,20 @@ def run_match(request: MatchRequest, progress: Progress) -> MatchTable:
         table = match(request.package, request.target, uv, Path(sys.executable), request.most, stage.detail)
         stage.result = f"{len(table.rows)} releases of {table.package} on {table.machine}"
     return table
+
+
+def known_torch(torch: str, machine: str) -> str:
+    """A torch release as the export table names it: without its label. Raises UsageError `unknown-torch`."""
+    table = torch_exports.load()
+    release = table.nearest(torch, machine)
+    if release is None:
+        raise UsageError(
+            "unknown-torch",
+            f"envspec does not know what torch {torch} exports on {machine}",
+            where="--torch",
+            fix=f"it knows {', '.join(table.releases(machine))}",
+        )
+    return release
 
 
 def render_match(table: MatchTable, torch: str | None) -> Iterator[str]:

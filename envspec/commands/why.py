@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from envspec.check.facts import Selection, chains
 from envspec.check.gather import gather_asks
 from envspec.commands.check import load, target_of
@@ -27,6 +29,7 @@ def run_why(
     selection: Selection = gather_asks(
         profile, lock, target_of(profile, python), uv, resolving_python(profile, uv)
     )
+    package = canonicalize_name(package)
     if package not in selection.chosen:
         close = difflib.get_close_matches(package, selection.chosen, n=1)
         others = [p.pin for p in lock.named(package)]

@@ -17,6 +17,7 @@ from envspec.lock.text import read_lock, render_lock
 from envspec.os_errors import DISK_FULL, explain_os_error
 from envspec.output import write_synced
 from envspec.profile import Profile
+from envspec.shipped import is_installed
 from envspec.uv import Uv
 
 
@@ -87,6 +88,13 @@ def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecErr
 
 def write_lock(path: Path, lock: Lock) -> None:
     """Write the lock's text in one step. Raises WorldError `lock-unwritable`."""
+    if is_installed(path):
+        raise UsageError(
+            "profile-shipped",
+            f"{path.name} belongs to the installed envspec and is not changed",
+            where=str(path),
+            fix=f"copy the profile to a directory of your own: cp {shlex.quote(str(path.with_suffix('.toml')))} .",
+        )
     try:
         write_synced(path, render_lock(lock).encode("utf-8"))
     except OSError as error:

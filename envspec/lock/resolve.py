@@ -101,7 +101,19 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     if requirement is None:
         return None
     write_project(project, profile, requirements=[requirement], overrides=[])
-    uv.lock(project, python, None)
+    try:
+        uv.lock(project, python, None)
+    except UsageError as error:
+        if error.code not in ("no-such-version", "unsatisfiable"):
+            raise
+        assert profile.cuda is not None
+        raise UsageError(
+            "toolkit-no-release",
+            f"there is no CUDA toolkit release {profile.cuda.toolkit} with {', '.join(profile.cuda.components)}",
+            where=f"{profile.path}: cuda.toolkit",
+            why=error.why,
+            fix="name a release of the package cuda-toolkit, such as 13.0.2 or 13.2.1",
+        ) from None
     graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
     meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
     read = fetch_metadata(meta.wheels[:1] if meta else (), offline=uv.offline)

@@ -41,11 +41,21 @@ def load_with_bases(path: Path, text: str | None) -> tuple[dict[str, Any], list[
             raise UsageError(
                 "profile-wrong-type", f"extends must be a string, not {show(base)}", where=str(current)
             )
-        current = current.parent / base if base is not None else None
+        current = _base(current, base) if base is not None else None
     merged: dict[str, Any] = {}
     for _, values in reversed(chain):
         merged = _merge(merged, values)
     return merged, [p for p, _ in chain]
+
+
+def _base(profile: Path, name: str) -> Path:
+    """What a profile extends: a file beside it, or else a shipped profile by its name."""
+    beside = profile.parent / name
+    if not beside.exists():
+        for shipped in shipped_profiles():
+            if name in (shipped.stem, shipped.name):
+                return shipped
+    return beside
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

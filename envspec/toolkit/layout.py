@@ -184,6 +184,26 @@ def write_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) ->
         (at / link.to).symlink_to(link.target)
 
 
+def complete_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) -> int:
+    """Put back what a tree that was written before has lost; returns how much that was. What is there is left as it is."""
+    lost = 0
+    for file in tree.files:
+        if not os.path.lexists(at / file.to):
+            (at / file.to).parent.mkdir(parents=True, exist_ok=True)
+            place(site_packages / file.source, at / file.to)
+            lost += 1
+    if not os.path.lexists(at / STUB):
+        (at / STUB).parent.mkdir(parents=True, exist_ok=True)
+        (at / STUB).write_bytes(stub)
+        (at / STUB).chmod(0o755)
+        lost += 1
+    for link in tree.links:
+        if not os.path.lexists(at / link.to):
+            (at / link.to).symlink_to(link.target)
+            lost += 1
+    return lost
+
+
 def place(source: Path, target: Path) -> None:
     """Hard-link a file, or copy it where links cannot be made. Raises EnvspecError if the source is gone or a link."""
     try:

@@ -47,5 +47,5 @@ def contested_paths_have_a_winner(
             "and none is declared to win",
             evidence=sorted(paths)[:4],
             chain=[line for p in packages for line in selection.why(p)],
-            fix=f'declare it in the profile: install.winners = ["{right}"]',
+            fix=f'add "{right}" to install.winners of the profile',
         )
