@@ -338,6 +338,94 @@ def gc(out: Path, keep: int) -> None:
     click.echo(render_gc(collect(out, keep, _waiting)), nl=False)
 
 
+@cli.command()
+@_out
+@click.option(
+    "--hash", "thorough", is_flag=True, help="Read every file instead of trusting size, time and inode."
+)
+@_json
+def verify(out: Path, thorough: bool, as_json: bool) -> None:
+    """Tell what has drifted in the current environment since it was published, and by whom."""
+    from envspec.commands.verify import run_verify
+    from envspec.progress import make_progress
+
+    _show(run_verify(out, thorough, make_progress()), as_json)
+
+
+@cli.command()
+@_out
+@click.option("--prune", is_flag=True, help="Also remove packages that are not in the lock.")
+@click.option("--profile", help="The profile, where its packages come from an index that it names itself.")
+@_json
+@_offline
+def repair(out: Path, prune: bool, profile: str | None, as_json: bool, offline: bool) -> None:
+    """Put back exactly what has drifted in the current environment."""
+    from envspec.commands.verify import run_repair
+    from envspec.progress import make_progress
+    from envspec.resources import find_profile
+
+    path = find_profile(profile) if profile else None
+    _show(run_repair(out, path, prune, offline, make_progress(), _waiting).report, as_json)
+
+
+@cli.command()
+@_profile
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
+@_out
+@_python
+@_allow
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_offline
+def upgrade(
+    profile: str,
+    packages: tuple[str, ...],
+    out: Path,
+    python: str | None,
+    allow: tuple[str, ...],
+    yes: bool,
+    offline: bool,
+) -> None:
+    """Raise PACKAGES (or all) of PROFILE: lock, check, show, ask, build, and switch only if everything passed."""
+    from envspec.commands.upgrade import UpgradeRequest, run_upgrade
+    from envspec.progress import make_progress
+    from envspec.resources import find_profile
+
+    def confirm(changes: list[str]) -> bool:
+        for change in changes:
+            click.echo(f"  {change}")
+        return yes or click.confirm("build this?")
+
+    request = UpgradeRequest(
+        profile=find_profile(profile),
+        packages=packages,
+        out=out,
+        python=python,
+        offline=offline,
+        allowed=frozenset(allow),
+    )
+    result = run_upgrade(request, confirm, make_progress())
+    if result is None:
+        click.echo("nothing was changed")
+    else:
+        click.echo(f"source {_shell_word(_relative(result.script))}")
+
+
+@cli.command()
+@click.argument("a")
+@click.argument("b")
+@_out
+@_json
+def diff(a: str, b: str, out: Path, as_json: bool) -> None:
+    """Compare A with B: generation numbers, manifests, output directories, locks or profiles."""
+    from envspec.difference import compare, render, side_of
+    from envspec.findings import to_json
+    from envspec.output import Output
+
+    output = Output(out.resolve())
+    found = compare(side_of(a, output), side_of(b, output))
+    click.echo(to_json(found), nl=False) if as_json else click.echo("\n".join(render(found)))
+
+
 def _waiting(who: str) -> None:
     click.echo(f"waiting for {who}", err=True)
 

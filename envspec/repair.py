@@ -117,8 +117,7 @@ def _packages(
 
 def _winners_last(manifest: Manifest, wanted: set[str]) -> list[list[str]]:
     winners = list(dict.fromkeys(name for _, name in manifest.winners))
-    contested = {name for name in winners}
-    first = sorted(wanted - contested)
+    first = sorted(wanted - set(winners))
     batches = [first] if first else []
     # The losers' names are not in the manifest, so every winner is put back whenever anything is.
     return batches + [[name] for name in winners]
@@ -156,7 +155,7 @@ def _toolkit(manifest: Manifest, drift: Drift, generation: Generation, output: O
         return
     from envspec.records import installed_packages
     from envspec.toolkit.layout import STUB, driver_headers, place, plan_tree
-    from envspec.toolkit.stub import driver_symbols, stub_library
+    from envspec.toolkit.stub import Machine, driver_symbols, stub_library
 
     site = generation.venv / manifest.script.site_packages
     tree = plan_tree(installed_packages(site))
@@ -178,7 +177,7 @@ def _toolkit(manifest: Manifest, drift: Drift, generation: Generation, output: O
         if row.target:
             target.symlink_to(row.target)
         elif row.path == STUB:
-            machine = "aarch64" if manifest.inputs.machine == "aarch64" else "x86_64"
+            machine: Machine = "aarch64" if manifest.inputs.machine == "aarch64" else "x86_64"
             target.write_bytes(stub_library(driver_symbols(*driver_headers(tree, site)), machine))
             target.chmod(0o755)
         else:

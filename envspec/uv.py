@@ -156,15 +156,25 @@ class Uv:
         *,
         link_mode: str | None = None,
         sdists: Sequence[str] = (),
+        reinstall: bool = False,
     ) -> None:
-        """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
+        """Install exactly the locked requirements into the venv: no resolution, every hash verified.
+
+        With `reinstall`, what is there of these packages is taken out first, whatever its version.
+        """
         args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
         args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
         for name in sdists:
             args += ["--no-binary", name]
         if link_mode:
             args += ["--link-mode", link_mode]
+        if reinstall:
+            args.append("--reinstall")
         self.run([*args, "-r", str(requirements)], cwd=cwd)
+
+    def uninstall(self, names: Sequence[str], venv_python: Path, cwd: Path) -> None:
+        """Remove packages from the venv."""
+        self.run(["pip", "uninstall", "--python", str(venv_python), *names], cwd=cwd)
 
     def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> str:
         """Run uv and return its standard output; raise what its standard error means."""

@@ -37,7 +37,7 @@ BUILT = STAGES_TO_CHECK + (
     "toolkit   DIGEST: 7 files of 6 packages (T s)\n"
     "script    sglang_env.sh (T s)\n"
     "smoke     sm_120a kernel compiled and linked, needs libcudart.so.13, libcuda.so.1 (T s)\n"
-    "publish   generation {generation} is current (T s)\n"
+    "publish   generation {generation} is current, DIGEST (T s)\n"
 )
 
 

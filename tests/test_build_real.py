@@ -86,7 +86,7 @@ def test_the_stages_and_the_last_line(built: Built) -> None:
         "toolkit   DIGEST: N files of 6 packages (T s)\n"
         "script    sglang_env.sh (T s)\n"
         "smoke     sm_120a kernel compiled and linked, needs libcudart.so.13, libcuda.so.1 (T s)\n"
-        "publish   generation 1 is current (T s)\n"
+        "publish   generation 1 is current, DIGEST (T s)\n"
     )
 
 

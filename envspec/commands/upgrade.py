@@ -1,0 +1,104 @@
+"""`envspec upgrade`: new lock, check, difference, confirmation, build. Until the switch the old generation stays current."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from envspec.build import BuildRequest, BuildResult, build
+from envspec.check.facts import Origin, Target
+from envspec.check.run import check_lock
+from envspec.errors import StageError, UsageError
+from envspec.interpreter import choose_python
+from envspec.lock import read_lock
+from envspec.lock.ensure import write_lock
+from envspec.lock.model import compare
+from envspec.lock.resolve import resolve
+from envspec.profile import read_profile
+from envspec.progress import Progress
+from envspec.render import count_findings, render_finding
+from envspec.uv import Uv
+
+
+class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for; no packages means all."""
+
+    profile: Path
+    packages: tuple[str, ...]
+    out: Path
+    python: str | None = None
+    offline: bool = False
+    allowed: frozenset[str] = frozenset()
+
+
+def run_upgrade(
+    request: UpgradeRequest, confirm: Callable[[list[str]], bool], progress: Progress
+) -> BuildResult | None:
+    """Upgrade and build. None where there was nothing to upgrade or the user said no; the lock is then as it was.
+
+    A build that fails puts the old lock back, so that the next build gives the old environment.
+    """
+    profile = read_profile(request.profile)
+    uv = Uv(offline=request.offline)
+    old = read_lock(profile.lock_path)
+    if old is not None:
+        unknown = sorted(set(request.packages) - {p.name for p in old.packages})
+        if unknown:
+            raise UsageError(
+                "unknown-package", f"{unknown[0]} is not in the lock", where=str(profile.lock_path)
+            )
+    with tempfile.TemporaryDirectory(prefix="envspec-upgrade-") as work:
+        python = choose_python(profile, uv, Path(work), wanted=request.python)
+    with progress.stage("lock") as stage:
+        uv.on_line = stage.detail
+        new = resolve(profile, uv, python.path, keep=old, upgrade=list(request.packages)).lock
+        changes = compare(old, new) if old is not None else ()
+        stage.result = f"{len(new.packages)} packages, {len(changes)} changed"
+    if old is not None and not changes and old.digest == new.digest:
+        return None
+    with progress.stage("check") as stage:
+        target = Target(python.version, python.machine)
+        found = check_lock(
+            Origin(profile, new),
+            target,
+            uv,
+            Path(sys.executable),
+            os.environ,
+            allowed=request.allowed,
+            on_progress=stage.detail,
+        )
+        stage.result = count_findings(found)
+    if found.errors:
+        for finding in found.errors:
+            progress.note(render_finding(finding))
+        raise StageError(
+            "check-failed",
+            "the upgraded set cannot work: " + ", ".join(sorted({f.code for f in found.errors})),
+            where=str(request.profile),
+            fix="upgrade fewer packages, or pin the ones named above; nothing was changed",
+        )
+    if not confirm([str(change) for change in changes]):
+        return None
+    write_lock(profile.lock_path, new)
+    try:
+        return build(
+            BuildRequest(
+                profile=request.profile,
+                out=request.out,
+                python=request.python,
+                offline=request.offline,
+                allowed=request.allowed,
+            ),
+            progress,
+        )
+    except BaseException:
+        if old is not None:
+            write_lock(profile.lock_path, old)
+        else:
+            profile.lock_path.unlink(missing_ok=True)
+        raise
