@@ -259,27 +259,6 @@ def diagnose(log: str, out: Path | None, as_json: bool) -> None:
     click.echo(to_json(found) if as_json else render_text(found), nl=False)
 
 
-@cli.command()
-@click.argument("log")
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Relate the cause to this output, and tell which command mends it.",
-)
-@_json
-def diagnose(log: str, out: Path | None, as_json: bool) -> None:
-    """Find the root cause in LOG, a file or - for standard input: a server's, a compiler's, an installer's.
-
-    Exit 0 whenever the log was read.
-    """
-    from envspec.commands.diagnose import run_diagnose
-    from envspec.diagnose import render_text, to_json
-
-    found = run_diagnose(log, out)
-    click.echo(to_json(found) if as_json else render_text(found), nl=False)
-
-
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @_out
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)

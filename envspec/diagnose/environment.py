@@ -20,7 +20,11 @@ _MENDS = {
     "check": "The pins do not fit each other: envspec check --fix PROFILE, then envspec build PROFILE.",
 }
 _NOT_THE_ENVIRONMENT = "Neither envspec repair, check --fix nor a rebuild changes this."
-_NOT_THE_ENVIRONMENT = "Neither envspec repair, check --fix nor a rebuild changes this."
+_WAS_IT_INSIDE = (
+    "This environment is as it was built, so first make sure that the process runs inside it (source out/sglang_env.sh, "
+    "or envspec run). If it does:"
+)
+_NOT_PACKAGES = ("toolkit", "driver", "gpu")
 _TOOLKIT = {
     "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
     "ptxas and nvvm": ("nvidia-nvvm",),
@@ -39,8 +43,6 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the CUDA toolkit and their versions, such as nvcc and runtime headers."""
     driver: str = ""
     gpu_arch: str = ""
-    built: Mapping[str, str] = {}
-    """What the build installed, by distribution: what `packages` has otherwise was changed after it."""
     built: Mapping[str, str] = {}
     """What the build installed, by distribution: what `packages` has otherwise was changed after it."""
 
@@ -65,19 +67,14 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
     missing = [
         f"{name} is not installed"
         for name in family.packages
-        if facts.packages and name not in facts.packages
+        if facts.packages and name not in facts.packages and name not in _NOT_PACKAGES
     ]
     if "toolkit" in family.packages:
         have = [f"your {part} is {version}" for part, version in facts.toolkit.items()] + have
-        missing = [m for m in missing if not m.startswith("toolkit ")]
     if "driver" in family.packages and facts.driver:
         have.append(f"your driver is {facts.driver}")
-        missing = [m for m in missing if not m.startswith("driver ")]
     if "gpu" in family.packages and facts.gpu_arch:
         have.append(f"it is built for GPUs of architecture {facts.gpu_arch}")
-    if "gpu" in family.packages and facts.gpu_arch:
-        have.append(f"it is built for GPUs of architecture {facts.gpu_arch}")
-    missing = [m for m in missing if not m.startswith(("driver ", "toolkit ", "gpu "))]
     said = "; ".join(have + missing)
     if said:
         meaning = f"{meaning} In this environment: {said}."
@@ -87,7 +84,13 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
     mended = _MENDS.get(family.mends, "")
     if not mended and (facts.packages or facts.built):
         mended = _NOT_THE_ENVIRONMENT
+    elif family.mends != "repair" and _as_built(facts):
+        mended = f"{_WAS_IT_INSIDE} {mended}"
     return meaning, f"{fix} {mended}".strip()
+
+
+def _as_built(facts: EnvironmentFacts) -> bool:
+    return bool(facts.built) and all(facts.packages.get(name) == was for name, was in facts.built.items())
 
 
 def _changed(family: Family, facts: EnvironmentFacts) -> list[str]:
