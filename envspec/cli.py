@@ -259,6 +259,27 @@ def diagnose(log: str, out: Path | None, as_json: bool) -> None:
     click.echo(to_json(found) if as_json else render_text(found), nl=False)
 
 
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[PROFILE] [CHECK]...")
+@_out
+@click.option("--list", "listing", is_flag=True, help="List the checks and run none.")
+@_json
+def doctor(words: tuple[str, ...], out: Path, listing: bool, as_json: bool) -> None:
+    """Look at this machine: is it fit for PROFILE, and what on it would mislead the compilers?
+
+    It only reads. With names of checks, only those are run. Exit 1 if there are errors.
+    """
+    from envspec.commands.doctor import list_checks, read_words, run_doctor
+    from envspec.doctor.engine import all_checks
+
+    request = read_words(words, out)
+    if listing:
+        for line in list_checks(all_checks()):
+            click.echo(line)
+    else:
+        _show(run_doctor(request), as_json)
+
+
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @_out
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)

@@ -33,8 +33,8 @@ def facts_for(out: Path) -> EnvironmentFacts:
     import msgspec
 
     from envspec.diagnose.environment import facts_of
-    from envspec.doctor.driver import loaded_driver
     from envspec.doctor.host import Host
+    from envspec.doctor.kernel_module import loaded_driver
     from envspec.errors import EnvspecError
     from envspec.manifest import read_head
 
@@ -49,7 +49,9 @@ def facts_for(out: Path) -> EnvironmentFacts:
     try:
         head = read_head(out / "envspec.json")
     except EnvspecError:
-        return facts  # a venv that envspec did not build, or a damaged output: its packages still tell something
+        return (
+            facts  # a venv that envspec did not build, or a damaged output: its packages still tell something
+        )
     return msgspec.structs.replace(
         facts,
         gpu_arch=head.script.arch,

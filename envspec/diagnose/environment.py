@@ -80,7 +80,10 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
         meaning = f"{meaning} In this environment: {said}."
     changed = _changed(family, facts)
     if changed:
-        return f"{meaning} Changed after the build: {'; '.join(changed)}.", f"{fix} {_MENDS['repair']}".strip()
+        return (
+            f"{meaning} Changed after the build: {'; '.join(changed)}.",
+            f"{fix} {_MENDS['repair']}".strip(),
+        )
     mended = _MENDS.get(family.mends, "")
     if not mended and (facts.packages or facts.built):
         mended = _NOT_THE_ENVIRONMENT

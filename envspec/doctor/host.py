@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 _MOST = 4 << 20
 _LINKS = 40
 NETWORK_TYPES = frozenset(
-    "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph glusterfs 9p afs fuse.sshfs fuse.glusterfs "
-    "fuse.juicefs fuse.s3fs fuse.gcsfuse fuse.rclone fuse.weka wekafs orangefs pvfs2 panfs".split()
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p"),
+        *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "orangefs", "pvfs2", "panfs", "wekafs"),
+        *("fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone"),
+    )
 )
 
 
@@ -69,7 +72,7 @@ class Host:
     def names(self, path: str) -> tuple[str, ...]:
         """What is in a directory, sorted; nothing if it cannot be read."""
         try:
-            return tuple(sorted(os.listdir(self.at(self.real(path)))))
+            return tuple(sorted(entry.name for entry in os.scandir(self.at(self.real(path)))))
         except (OSError, ValueError):
             return ()
 
