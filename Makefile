@@ -36,6 +36,7 @@ test: deps check ## check, then every test
 .PHONY: acceptance
 acceptance: $(BIN)/envspec ## build the real profile and compile with every JIT in it, without a GPU
 	$(BIN)/python -m tests.acceptance.run --out $(OUT)
+	$(BIN)/python -m pytest -m built tests/acceptance
 
 .PHONY: clean
 clean: ## remove what make made, but not environments

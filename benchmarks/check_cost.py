@@ -2,9 +2,8 @@
 
     python benchmarks/check_cost.py [PROFILE]
 
-Both uv's and envspec's caches are empty at first, in a temporary directory. The bytes are what the machine's network
-interfaces received meanwhile, so nothing else should be downloading. The peer is what an installer would have to fetch to
-learn the same: the wheels.
+Both uv's and envspec's caches are empty at first, in a temporary directory. All traffic goes through a counting proxy on
+the loopback, TLS included. The peer is what an installer would have to fetch to learn the same: the wheels.
 """
 
 from __future__ import annotations
@@ -16,26 +15,27 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.counting_proxy import counting_proxy
 from envspec.check.facts import Target
 from envspec.check.gather import select
 from envspec.lock import read_lock
 from envspec.shipped import shipped
 
 
-def received() -> int:
-    """Bytes received on all interfaces but loopback."""
-    rows = [line.split(":") for line in Path("/proc/net/dev").read_text().splitlines() if ":" in line]
-    return sum(int(numbers.split()[0]) for name, numbers in rows if name.strip() != "lo")
-
-
 def run(profile: Path, env: dict[str, str]) -> tuple[float, int]:
-    before, started = received(), time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "envspec", "check", str(profile)], env=env, capture_output=True, text=True
-    )
-    if done.returncode not in (0, 1):
-        raise SystemExit(done.stderr)
-    return time.monotonic() - started, received() - before
+    """Seconds and received bytes of one check."""
+    with counting_proxy() as (address, counter):
+        proxied = {**env, "HTTPS_PROXY": address, "HTTP_PROXY": address, "ALL_PROXY": address}
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "envspec", "check", str(profile)],
+            env=proxied,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode not in (0, 1):
+            raise SystemExit(done.stderr)
+        return time.monotonic() - started, counter.received
 
 
 def main() -> None:

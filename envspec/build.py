@@ -11,7 +11,7 @@ import msgspec
 
 from envspec import __version__, activate
 from envspec.errors import EnvspecError, StageError
-from envspec.findings import Report, Severity
+from envspec.findings import Finding, Report, Severity
 from envspec.host_compiler import find_cxx
 from envspec.install import Venv, install, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
@@ -119,8 +119,11 @@ class _Build:
             venv = self.install(lock, generation)
             tree = self.toolkit(venv, generation)
             values = self.script(venv, tree, generation)
+            audited = self.audit(lock, venv, values, generation)
             self.smoke(values, generation)
-            digest = self.publish(lock, inputs, venv, tree, values, checked, generation)
+            digest = self.publish(
+                lock, inputs, venv, tree, values, (*checked.findings, *audited.findings), generation
+            )
         except BaseException:
             self.output.discard(generation, toolchain=self.new_toolchain)
             raise
@@ -191,12 +194,15 @@ class _Build:
                 self.uv,
                 self.python.path,
                 self.environ,
-                allowed=self.allowed,
+                # --frozen asks for exactly this: the lock as it is.
+                allowed=self.allowed | ({"lock-outdated"} if self.lock_mode is LockMode.FROZEN else set()),
                 on_progress=stage.detail,
             )
             stage.result = count_findings(found)
         for finding in found.findings:
-            if finding.severity is not Severity.NOTE:
+            # What the check could not read before the download, the audit of this same build decides on the files.
+            decided_later = finding.severity is Severity.UNKNOWN and finding.code == "torch-abi"
+            if finding.severity is not Severity.NOTE and not decided_later:
                 self.progress.note(render_finding(finding))
         if found.errors:
             codes = sorted({f.code for f in found.errors})
@@ -252,6 +258,35 @@ class _Build:
             stage.result = generation.script.name
         return values
 
+    def audit(self, lock: Lock, venv: Venv, values: activate.ScriptValues, generation: Generation) -> Report:
+        from envspec.audit.environment import describe
+        from envspec.audit.run import audit
+
+        with self.progress.stage("audit") as stage:
+            environment = describe(
+                generation,
+                values,
+                machine=self.python.machine,
+                arch=self.profile.gpu.arch,
+                minimum_driver=self.profile.gpu.minimum_driver,
+                packages=tuple((p.name, p.version) for p in needed_packages(lock, self.python)),
+                winners=venv.winners(self.profile),
+            )
+            found = audit(environment, str(self.output.root), allowed=self.allowed, packages=venv.packages)
+            stage.result = count_findings(found)
+        for finding in found.findings:
+            if finding.severity is not Severity.NOTE:
+                self.progress.note(render_finding(finding))
+        if found.errors:
+            codes = sorted({f.code for f in found.errors})
+            raise StageError(
+                "audit-failed",
+                f"what was installed cannot work: {', '.join(codes)}",
+                where=str(self.profile.path),
+                fix=f"mend the profile as the findings say, or accept it: --allow {codes[0]}",
+            )
+        return found
+
     def smoke(self, values: activate.ScriptValues, generation: Generation) -> None:
         from envspec.smoke import smoke
 
@@ -269,7 +304,7 @@ class _Build:
         venv: Venv,
         tree: ToolkitTree,
         values: activate.ScriptValues,
-        checked: Report,
+        findings: tuple[Finding, ...],
         generation: Generation,
     ) -> str:
         with self.progress.stage("publish") as stage:
@@ -282,7 +317,7 @@ class _Build:
                 venv=venv,
                 tree=tree,
                 values=values,
-                findings=checked.findings,
+                findings=findings,
                 uv_version=self.uv.version(),
                 generation=generation,
                 output=self.output,

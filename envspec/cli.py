@@ -219,6 +219,21 @@ def match(
             click.echo(line)
 
 
+@cli.command()
+@_out
+@_allow
+@click.option("--gpu-code", is_flag=True, help="Tell which packages have machine code for the profile's GPU.")
+@click.option("--hash", "hashes", is_flag=True, help="Compare every file's content, not only its size.")
+@_json
+def audit(out: Path, allow: tuple[str, ...], gpu_code: bool, hashes: bool, as_json: bool) -> None:
+    """Prove on the installed files that everything links, and belongs there."""
+    from envspec.commands.audit import AuditRequest, run_audit
+    from envspec.progress import make_progress
+
+    request = AuditRequest(out=out, gpu_code=gpu_code, hashes=hashes, allowed=frozenset(allow))
+    _show(run_audit(request, make_progress()), as_json)
+
+
 def _show(found: Report, as_json: bool) -> None:
     """Print a report; errors in it are the exit code 1."""
     from envspec.findings import to_json
@@ -421,9 +436,9 @@ def upgrade(
     offline: bool,
 ) -> None:
     """Raise PACKAGES (or all) of PROFILE: lock, check, show, ask, build, and switch only if everything passed."""
-    from envspec.commands.upgrade import UpgradeRequest, run_upgrade
     from envspec.progress import make_progress
     from envspec.resources import find_profile
+    from envspec.upgrade import UpgradeRequest, run_upgrade
 
     def confirm(changes: list[str]) -> bool:
         for change in changes:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.errors import EnvspecError
+from envspec.errors import EnvspecError, UsageError
 from envspec.interpreter import ChosenPython
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.lock.resolve import index_tables
@@ -35,6 +35,11 @@ class Venv(msgspec.Struct, frozen=True):
         """The venv's interpreter."""
         return self.path / "bin" / "python"
 
+    def winners(self, profile: Profile) -> tuple[tuple[str, str], ...]:
+        """(path, package) for every contested path, by the order that the profile declares."""
+        order = {name: rank for rank, name in enumerate(profile.winners)}
+        return tuple((c.path, w[0]) for c in self.conflicts if (w := winner(c, order)))
+
 
 def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ...]:
     """The part of a lock that one interpreter needs. Raises EnvspecError `machine-not-locked`."""
@@ -49,7 +54,7 @@ def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ..
 
 
 def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage, LockedFile], ...]:
-    """What one interpreter needs, each with the file that an installer takes. Raises EnvspecError `no-wheel`."""
+    """What one interpreter needs, each with the file that an installer takes. Raises UsageError `no-wheel`."""
     from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
     platforms = list(platform_tags())
@@ -59,9 +64,7 @@ def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage,
     for package in needed_packages(lock, python):
         file = package.file_for(tags)
         if file is None:
-            raise EnvspecError(
-                "no-wheel", f"no file of {package.pin} fits this Python", where=str(python.path)
-            )
+            raise UsageError("no-wheel", f"no file of {package.pin} fits this Python", where=str(python.path))
         rows.append((package, file))
     return tuple(rows)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -113,6 +115,13 @@ def _outside(profile: Profile, what: str) -> UsageError:
         why=f"python.versions of {profile.path} is {profile.python.versions}",
         fix="name another interpreter, or widen python.versions and lock again",
     )
+
+
+def resolving_python(profile: Profile, uv: Uv) -> Path:
+    """An interpreter that uv can resolve the profile with: envspec's own where the profile admits it, else the chosen one."""
+    if SpecifierSet(profile.python.versions).contains(platform.python_version(), prereleases=True):
+        return Path(sys.executable)
+    return choose_python(profile, uv, Path("/")).path
 
 
 def ask(path: Path) -> ChosenPython:

@@ -19,7 +19,7 @@ from envspec.manifest import STATS, BuildInputs, Manifest, ManifestPackage, Tree
 from envspec.output import Generation, Output
 from envspec.pin_generation import NAME, pth_text
 from envspec.profile import Profile
-from envspec.records import file_sha256, winner
+from envspec.records import file_sha256
 from envspec.toolkit.layout import STUB, ToolkitTree
 
 
@@ -50,8 +50,7 @@ def seal(
     output: Output,
 ) -> Sealed:
     """Take stock of a finished generation. Raises EnvspecError `install-corrupt`."""
-    order = {name: rank for rank, name in enumerate(profile.winners)}
-    won = tuple((c.path, w[0]) for c in venv.conflicts if (w := winner(c, order)))
+    won = venv.winners(profile)
     site = venv.site_packages.relative_to(venv.path).as_posix()
     taken = take_inventory(venv.path, site, venv.packages, dict(won), own=(f"{site}/{NAME}",))
     toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +121,34 @@ def test_locks_are_byte_identical_and_keep_what_fits(
     ] == ["2.0"]
 
 
+@pytest.mark.usefixtures("contested")
+def test_pip_installs_the_lock_too(
+    tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
+) -> None:
+    lock = tmp_path / "local.lock"
+    lock.write_text(render_lock(resolve(local_profile('app = "2.0"'), uv, python.path).lock))
+    options = [
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-index",
+        "--find-links",
+        tmp_path / "wheels",
+    ]
+    target = tmp_path / "target"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", *options, "--target", target, "-r", lock],
+        check=True,
+        timeout=300,
+    )
+    assert sorted(p.name for p in target.glob("*.dist-info")) == [
+        "app-2.0.dist-info",
+        "libs_base-1.0.dist-info",
+        "libs_cu13-1.0.dist-info",
+    ]
+
+
 def test_an_unsatisfiable_profile_gives_uvs_reason(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
@@ -142,6 +172,6 @@ def test_a_version_that_does_not_exist(
         resolve(local_profile('app = "9.9"'), uv, python.path)
     assert (
         without_more(render_error(caught.value)).splitlines()[0]
-        == "error[unsatisfiable]: no set of versions satisfies the profile"
+        == "error[no-such-version]: the profile names a version or a package that the index does not have"
     )
     assert "there is no version of app==9.9" in caught.value.why

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from envspec.archs import Arch
 from envspec.errors import EnvspecError, Exit, UsageError
+from envspec.lock import read_lock
 from envspec.profile import Profile, read_profile
 from envspec.render import render_error
 from envspec.resources import find_profile, shipped_profiles
@@ -57,6 +58,15 @@ def test_shipped_profiles_are_valid(path: Path) -> None:
     assert read_profile(path).cuda is not None
 
 
+@pytest.mark.parametrize("path", shipped_profiles(), ids=lambda p: p.stem)
+def test_shipped_locks_match_their_profiles(path: Path) -> None:
+    profile = read_profile(path)
+    lock = read_lock(profile.lock_path)
+    assert lock is not None
+    assert lock.profile_digest == profile.lock_digest
+    assert lock.digest == (read_lock(path.parent / "rtx-pro-6000.lock") or lock).digest
+
+
 def test_first_profile_is_what_the_project_promises() -> None:
     profile = read_profile(shipped("profiles") / "rtx-pro-6000.toml")
     assert profile.gpu.arch.dotted == "12.0a"
@@ -81,9 +91,25 @@ def test_shipped_profiles_are_found_by_name() -> None:
     [
         (
             ("arch =", "archh ="),
+            "error[profile-unknown-key]: unknown key gpu.archh\n"
+            "  p.toml\n"
+            "  gpu.arch has to be there and is not\n"
+            "  fix: did you mean 'arch'?\n",
+        ),
+        (
+            ('arch = "12.0a"', ""),
             "error[profile-missing-key]: gpu.arch is missing\n"
             "  p.toml\n"
             '  fix: add it, for example: arch = "12.0a"\n',
+        ),
+        (
+            (
+                "[packages]",
+                '[[index]]\nname = "a"\nurl = "https://wheels.example/a"\nformat = "flatt"\n[packages]',
+            ),
+            "error[profile-value]: index[0].format is neither simple nor flat: 'flatt'\n"
+            "  p.toml\n"
+            "  fix: did you mean 'flat'?\n",
         ),
         (
             ('arch = "12.0a"', 'arch = "12.0a"\nmin-driver = "580"'),

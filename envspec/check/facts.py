@@ -145,6 +145,8 @@ class WheelLook(msgspec.Struct, frozen=True):
     libraries: tuple[Library, ...] = ()
     unread: int = 0
     """Libraries that were not looked into, since nothing pointed at torch."""
+    sole_directory: str = ""
+    """The one directory that all files lie in, of a wheel whose long list of files was not read; `members` is empty."""
 
 
 class WheelLooks(msgspec.Struct, frozen=True):

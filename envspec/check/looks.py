@@ -23,7 +23,7 @@ from envspec.errors import EnvspecError, error_words
 from envspec.lock.graph import ResolvedFile, local_path
 from envspec.wheel_metadata import WheelMetadata
 
-_VERSION = "look-5"
+_VERSION = "look-6"
 _WORKERS = 24
 # Kernel wheels have their tables in the first 0.2 MB (measured); what has none in twice that has them at the end.
 _PREFIX_LIMIT = 400 << 10
@@ -41,10 +41,24 @@ def look_into_all(
         work = [(name, file, name in torchy) for name, file in sorted(files.items())]
         try:
             looks = list(pool.map(partial(_look, offline=offline), work))
+            shared = _shared_directories(looks)
+            for position, (name, file, thorough) in enumerate(work):
+                if looks[position].sole_directory in shared:
+                    looks[position] = look_at(name, file, thorough=thorough, offline=offline, whole=True)
         except EnvspecError as error:
             pool.shutdown(cancel_futures=True)
             return Missing(error_words(error))
     return WheelLooks({name: look for (name, _, _), look in zip(work, looks, strict=True)})
+
+
+def _shared_directories(looks: Iterable[WheelLook]) -> set[str]:
+    """Directories that only were looked at from outside, but in which another package has files too."""
+    owners: dict[str, int] = {}
+    for look in looks:
+        tops = {member.path.split("/", 1)[0] for member in look.members} | {look.sole_directory}
+        for top in tops - {""}:
+            owners[top] = owners.get(top, 0) + 1
+    return {top for top, count in owners.items() if count > 1}
 
 
 def _torch_packages(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
@@ -63,6 +77,8 @@ class _Wheel(Protocol):
 
     def elf(self, name: str, limit: int) -> Elf: ...
 
+    def ends(self) -> tuple[str, ...] | None: ...
+
 
 class _LocalWheel:
     """A wheel on disk, read the same way as a remote one."""
@@ -80,6 +96,9 @@ class _LocalWheel:
         with self._zip.open(name) as member:
             return read_prefix(member.read(_LOCAL_LIMIT), self._zip.getinfo(name).file_size)
 
+    def ends(self) -> tuple[str, ...] | None:
+        return None
+
 
 class _RemoteWheel:
     def __init__(self, url: str) -> None:
@@ -96,6 +115,9 @@ class _RemoteWheel:
     def elf(self, name: str, limit: int) -> Elf:
         return self._wheel.elf(name, limit)
 
+    def ends(self) -> tuple[str, ...] | None:
+        return self._wheel.ends_of_directory()
+
 
 def _listed(members: Iterable[tuple[str, int, int]]) -> tuple[WheelMember, ...]:
     return tuple(
@@ -110,9 +132,15 @@ def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
     return look_at(name, file, thorough=thorough, offline=offline)
 
 
-def look_at(name: str, file: ResolvedFile, *, thorough: bool, offline: bool) -> WheelLook:
-    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises."""
-    kept = cache_dir() / _VERSION / f"{file.sha256}{'-full' if thorough else ''}.msgpack"
+def look_at(
+    name: str, file: ResolvedFile, *, thorough: bool, offline: bool, whole: bool = False
+) -> WheelLook:
+    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises.
+
+    Of a pure wheel with a long list of files only the ends of the list are read, unless the `whole` is asked for.
+    """
+    kind = ("-full" if thorough else "") + ("-whole" if whole else "")
+    kept = cache_dir() / _VERSION / f"{file.sha256}{kind}.msgpack"
     try:
         return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)
     except (OSError, msgspec.DecodeError):
@@ -122,9 +150,23 @@ def look_at(name: str, file: ResolvedFile, *, thorough: bool, offline: bool) -> 
         raise EnvspecError(
             "offline", f"{file.filename} was not looked into before, and the network was not to be used"
         )
-    look = look_into(_LocalWheel(local) if local is not None else _RemoteWheel(file.url), name, thorough)
+    wheel = _LocalWheel(local) if local is not None else _RemoteWheel(file.url)
+    outside = None if whole or not file.filename.endswith("-none-any.whl") else look_from_outside(wheel)
+    look = outside or look_into(wheel, name, thorough)
     keep_bytes(kept, msgspec.msgpack.encode(look))
     return look
+
+
+def look_from_outside(wheel: _Wheel) -> WheelLook | None:
+    """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
+    ends = wheel.ends()
+    if ends is None:
+        return None
+    tops = {name.split("/", 1)[0] for name in ends}
+    directories = {top for top in tops if not top.endswith(".dist-info")}
+    if len(directories) != 1 or any(top.endswith(".data") for top in directories):
+        return None
+    return WheelLook(members=(), sole_directory=directories.pop())
 
 
 def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:

@@ -10,10 +10,10 @@ import msgspec
 from packaging.version import Version
 
 from envspec.abi import torch_exports
+from envspec.abi.variants import broken_members
 from envspec.check.facts import Target
 from envspec.check.gather import target_tags
 from envspec.check.looks import look_at
-from envspec.check.rules.abi import broken_members
 from envspec.errors import EnvspecError, UsageError
 from envspec.index import releases
 from envspec.lock.graph import ResolvedFile
@@ -116,11 +116,12 @@ def _row(package: str, version: Version, file: ResolvedFile, machine: str, offli
     }
     unread = [lib.path for lib in look.libraries if lib.problem]
     imports = any(names.values())
-    fits = tuple(
-        release
-        for release in table.releases(machine)
-        if imports and not broken_members({p: table.missing(n, release, machine) for p, n in names.items()})
-    )
+
+    def breaks(release: str) -> bool:
+        lacking = {path for path, wanted in names.items() if table.missing(wanted, release, machine)}
+        return bool(broken_members(names, lacking.__contains__, release))
+
+    fits = tuple(r for r in table.releases(machine) if imports and not breaks(r))
     return MatchRow(
         version=str(version),
         uploaded=file.uploaded[:10],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from envspec.check.fix import FixResult, mend
 from envspec.check.run import check_lock
 from envspec.errors import UsageError
 from envspec.findings import Report
-from envspec.interpreter import ask
+from envspec.interpreter import ask, resolving_python
 from envspec.lock import Lock, read_lock
 from envspec.lock.resolve import resolve
 from envspec.profile import Profile, read_profile
@@ -73,11 +72,11 @@ def load(profile: Profile, uv: Uv, progress: Progress, *, frozen: bool = False) 
 
 
 def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageError | None]:
-    python = Path(sys.executable)
+    python = resolving_python(profile, uv)
     try:
         return resolve(profile, uv, python, keep=kept).lock, None
     except UsageError as refusal:
-        if refusal.code != "unsatisfiable":
+        if refusal.code not in ("unsatisfiable", "no-such-version"):
             raise
         for winning in _suspects(profile, refusal):
             try:
@@ -114,7 +113,7 @@ def _check(profile: Profile, request: CheckRequest, uv: Uv, progress: Progress) 
             subject.origin,
             target,
             uv,
-            Path(sys.executable),
+            resolving_python(profile, uv),
             os.environ,
             allowed=request.allowed,
             refusal=subject.refusal,
@@ -128,8 +127,9 @@ def run_fix(request: CheckRequest, progress: Progress) -> FixResult:
     """Mend the profile in place until no error is left that can be mended; the lock follows with the next build."""
     uv = Uv(offline=request.offline)
 
-    def check(profile: Profile) -> Report:
-        return _check(profile, request, uv, progress)
+    def check(changed: Profile) -> Report:
+        return _check(changed, request, uv, progress)
 
-    target = target_of(read_profile(request.profile), request.python)
-    return mend(request.profile, target, uv, Path(sys.executable), check)
+    profile = read_profile(request.profile)
+    target = target_of(profile, request.python)
+    return mend(request.profile, target, uv, resolving_python(profile, uv), check)

@@ -14,9 +14,6 @@ from envspec.data import load_table
 from envspec.errors import UsageError
 from envspec.explanations import explained_codes, explanation
 
-# `sdist` is yielded by the rule "wheel-missing", whose question it shares.
-_FURTHER_FINDINGS = {"sdist": "No package is built from source unless the profile allows it."}
-
 
 class ErrorExit(str, Enum):
     """Which exit code an error ends in; the names of `errors.Exit`."""
@@ -34,21 +31,31 @@ class ErrorRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     means: str
 
 
+class FindingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of `data/findings.toml`."""
+
+    code: str
+    command: str
+    means: str
+
+
 class Code(msgspec.Struct, frozen=True):
-    """One code: `rule` if a rule of the check yields it, else an error that ends a command with `exit`."""
+    """One code: `rule` if it is of a finding, of the check or of `command`; else an error that ends one with `exit`."""
 
     code: str
     means: str
     rule: bool
     exit: ErrorExit = ErrorExit.FINDINGS
+    command: str = ""
 
 
 @cache
 def all_codes() -> tuple[Code, ...]:
     """Every code of envspec, by name. A code that is both a rule's and an error's counts as the rule's."""
     found = {row.code: Code(row.code, row.means, False, row.exit) for row in load_table("codes", ErrorRow)}
-    found |= {code: Code(code, means, True) for code, means in _FURTHER_FINDINGS.items()}
-    found |= {rule.code: Code(rule.code, rule.summary, True) for rule in all_rules()}
+    rows = load_table("findings", FindingRow)
+    found |= {row.code: Code(row.code, row.means, True, command=row.command) for row in rows}
+    found |= {rule.code: Code(rule.code, rule.summary, True, command="check") for rule in all_rules()}
     return tuple(found[code] for code in sorted(found))
 
 
@@ -72,10 +79,9 @@ def run_explain(code: str | None) -> str:
 def _list() -> Iterator[str]:
     codes = all_codes()
     width = max(len(c.code) for c in codes)
-    for title, chosen in (
-        ("Rules: what a check demands", [c for c in codes if c.rule]),
-        ("Errors: what ends a command", [c for c in codes if not c.rule]),
-    ):
+    commands = sorted({c.command for c in codes if c.command}, key=lambda name: (name != "check", name))
+    groups = [(f"Findings of envspec {name}", [c for c in codes if c.command == name]) for name in commands]
+    for title, chosen in (*groups, ("Errors: what ends a command", [c for c in codes if not c.rule])):
         yield f"{title}:"
         yield from (f"  {c.code:<{width}}  {c.means}" for c in chosen)
         yield ""

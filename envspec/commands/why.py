@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from pathlib import Path
 
 from envspec.check.facts import Selection, chains
 from envspec.check.gather import gather_asks
 from envspec.commands.check import load, target_of
 from envspec.errors import UsageError
+from envspec.interpreter import resolving_python
 from envspec.profile import read_profile
 from envspec.progress import Progress
 from envspec.uv import Uv
@@ -24,7 +24,9 @@ def run_why(
     uv = Uv(offline=offline)
     profile = read_profile(profile_path)
     lock = load(profile, uv, progress).origin.lock
-    selection: Selection = gather_asks(profile, lock, target_of(profile, python), uv, Path(sys.executable))
+    selection: Selection = gather_asks(
+        profile, lock, target_of(profile, python), uv, resolving_python(profile, uv)
+    )
     if package not in selection.chosen:
         close = difflib.get_close_matches(package, selection.chosen, n=1)
         others = [p.pin for p in lock.named(package)]

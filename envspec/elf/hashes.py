@@ -47,11 +47,3 @@ def count_by_gnu_hash(source: Source, offset: int) -> tuple[int, int]:
             if word & 1:
                 return index, chains + 4 * (index - first)
     raise ElfError("elf-too-large", "a chain of .gnu.hash does not end")
-
-
-def gnu_hash(name: bytes) -> int:
-    """The hash that DT_GNU_HASH uses (Bernstein's, 32 bits)."""
-    value = 5381
-    for byte in name:
-        value = (value * 33 + byte) & 0xFFFFFFFF
-    return value

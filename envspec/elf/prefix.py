@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from envspec.elf import headers as h
 from envspec.elf.errors import ElfError
-from envspec.elf.hashes import count_by_gnu_hash, gnu_hash
+from envspec.elf.hashes import count_by_gnu_hash
+from envspec.elf.lookup import gnu_hash
 from envspec.elf.source import PrefixSource
 from envspec.elf.symbols import MAX_SYMBOLS, SYMBOL_SIZE, SymbolTable, little_endian
 

@@ -19,6 +19,9 @@ from envspec.elf.symbols import MAX_SYMBOLS, SYMBOL_SIZE, SymbolTable, little_en
 from envspec.elf.value import Dynamic, Elf
 from envspec.elf.versions import VersionDefinition, VersionNeed, read_definitions, read_needs
 
+# Tables from here on are worth a look-up by hash.
+_LARGE_TABLE = 4096
+
 
 def read(path: str | os.PathLike[str]) -> Elf:
     """Read the file at `path`. Raises ElfError; see there for the codes."""
@@ -80,7 +83,15 @@ def _read(source: Source) -> Elf:
         at = h.file_offset(segments, entries[h.DT_STRTAB][0], ".dynstr")
         strings = source.read(at, _value(entries, h.DT_STRSZ), ".dynstr")
     table, dynamic = _tables(source, header, segments, entries, strings)
-    return Elf(header.identity, _interpreter(source, segments), _build_id(source, segments), table, dynamic)
+    return Elf(
+        header.identity,
+        _interpreter(source, segments),
+        _build_id(source, segments),
+        table,
+        dynamic,
+        size=source.size,
+        mapped=max((s.offset + s.file_size for s in segments if s.type == h.PT_LOAD), default=0),
+    )
 
 
 def _tables(
@@ -106,12 +117,18 @@ def _tables(
         if h.DT_VERSYM in entries:
             place = h.file_offset(segments, entries[h.DT_VERSYM][0], ".gnu.version")
             indices = source.read(place, 2 * count, ".gnu.version")
+    hashes = b""
+    if h.DT_GNU_HASH in entries and len(symbols) >= _LARGE_TABLE * SYMBOL_SIZE:
+        at = h.file_offset(segments, entries[h.DT_GNU_HASH][0], ".gnu.hash")
+        end = count_by_gnu_hash(source, at)[1]
+        hashes = source.read(at, end - at, ".gnu.hash")
     table = SymbolTable(
         symbols,
         strings,
         indices,
         {need.number: (need.version, need.file) for need in needs},
         {definition.number: definition.version for definition in definitions if not definition.base},
+        hashes,
     )
     dynamic = Dynamic(
         soname=_text(strings, entries.get(h.DT_SONAME, [])[:1]),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import NamedTuple
 
 from envspec.elf.errors import ElfError
+from envspec.elf.lookup import HashTable
 
 SYMBOL_SIZE = 24
 MAX_SYMBOLS = 4_000_000
@@ -24,6 +25,8 @@ MAX_SYMBOLS = 4_000_000
 _MAX_NAME_BYTES = 256 << 20
 _MAX_HALF_NAME = 32 << 10
 _CHUNK = 1024
+# Hashing a name takes as long as decoding about as many.
+_HASH_PAYS = 16
 
 LOCAL, GLOBAL, WEAK, GNU_UNIQUE = 0, 1, 2, 10
 
@@ -51,7 +54,8 @@ class SymbolTable:
     """.dynsym with its strings and versions.
 
     `entries` is a whole number of 24-byte entries; `strings` is .dynstr; `indices` is .gnu.version (2 bytes
-    a symbol) or empty; `wanted` maps a version index to (version, file), `offered` to the version.
+    a symbol) or empty; `wanted` maps a version index to (version, file), `offered` to the version; `gnu_hash` is
+    .gnu.hash of a large table, or empty.
     Every property raises ElfError if the tables contradict each other.
     """
 
@@ -60,6 +64,7 @@ class SymbolTable:
     indices: bytes = b""
     wanted: Mapping[int, tuple[str, str]] | None = None
     offered: Mapping[int, str] | None = None
+    gnu_hash: bytes = b""
 
     def __len__(self) -> int:
         return len(self.entries) // SYMBOL_SIZE
@@ -69,6 +74,23 @@ class SymbolTable:
         """Names of the defined symbols that are not local, whatever their version."""
         names, marks = self._columns
         return self._names([n for n, m in zip(names, marks, strict=True) if m > 0xFFFF and m & 0xF0])
+
+    def exported(self, names: frozenset[bytes]) -> frozenset[bytes]:
+        """Those of `names` that are among `exports`. A few names are looked up by hash, without decoding the table."""
+        if not self.gnu_hash or "exports" in self.__dict__ or len(names) * _HASH_PAYS > len(self):
+            return names & self.exports
+        places, marks = self._columns
+        strings = self._checked_strings
+        lookup = HashTable(self.gnu_hash)
+        return frozenset(
+            name
+            for name in names
+            for index in lookup.candidates(name)
+            if index < len(marks)
+            and marks[index] > 0xFFFF
+            and marks[index] & 0xF0
+            and strings.startswith(name + b"\0", places[index])
+        )
 
     @cached_property
     def imports(self) -> frozenset[bytes]:
@@ -87,9 +109,15 @@ class SymbolTable:
         """`exports`, grouped by version ("" for those without)."""
         offered = self.offered or {}
         groups: dict[str, frozenset[bytes]] = {}
-        for number, names in self._grouped(lambda mark: mark > 0xFFFF and mark & 0xF0 != 0).items():
+        names, marks = self._columns
+        chosen = [
+            (index, name)
+            for index, name, mark in zip(self._versions, names, marks, strict=True)
+            if mark > 0xFFFF and mark & 0xF0
+        ]
+        for number, found in self._grouped(chosen).items():
             version = offered.get(number, "")
-            groups[version] = groups.get(version, frozenset()) | names
+            groups[version] = groups.get(version, frozenset()) | found
         return groups
 
     @cached_property
@@ -97,9 +125,16 @@ class SymbolTable:
         """`imports`, grouped by (version, file that should define it); ("", "") for those without."""
         wanted = self.wanted or {}
         groups: dict[tuple[str, str], frozenset[bytes]] = {}
-        for number, names in self._grouped(lambda mark: mark <= 0xFFFF and mark & 0xF0 == 0x10).items():
+        names, marks = self._columns
+        end = self._undefined_end
+        chosen = [
+            (index, name)
+            for index, name, mark in zip(self._versions[:end], names[:end], marks[:end], strict=True)
+            if mark <= 0xFFFF and mark & 0xF0 == 0x10
+        ]
+        for number, found in self._grouped(chosen).items():
             version = wanted.get(number, ("", ""))
-            groups[version] = groups.get(version, frozenset()) | names
+            groups[version] = groups.get(version, frozenset()) | found
         return groups
 
     @cached_property
@@ -134,12 +169,10 @@ class SymbolTable:
         )
         return tuple(map(Undefined._make, rows))
 
-    def _grouped(self, wanted: Callable[[int], bool]) -> dict[int, frozenset[bytes]]:
-        """The names of the symbols whose mark is `wanted`, by version index (without the hidden bit)."""
-        names, marks = self._columns
-        chosen = list(map(wanted, marks))
+    def _grouped(self, chosen: list[tuple[int, int]]) -> dict[int, frozenset[bytes]]:
+        """Names by version index (without the hidden bit), of pairs of .gnu.version entry and place in .dynstr."""
         offsets: defaultdict[int, list[int]] = defaultdict(list)
-        for index, name in zip(compress(self._versions, chosen), compress(names, chosen), strict=True):
+        for index, name in chosen:
             offsets[index & 0x7FFF].append(name)
         return {index: self._names(places) for index, places in offsets.items()}
 
@@ -148,6 +181,13 @@ class SymbolTable:
         """Offset of the name, and st_info | st_other << 8 | st_shndx << 16, of each symbol."""
         words = little_endian("I", self.entries)
         return words[0::6], words[1::6]
+
+    @property
+    def _undefined_end(self) -> int:
+        """Behind the last symbol that may be undefined: linkers put the defined ones, which are hashed, last."""
+        marks = self._columns[1]
+        first = HashTable(self.gnu_hash).first if self.gnu_hash else len(marks)
+        return first if first < len(marks) and min(marks[first:]) > 0xFFFF else len(marks)
 
     @cached_property
     def _versions(self) -> array[int]:

@@ -33,6 +33,7 @@ class Elf:
     .dynamic. What a partial file cannot tell raises ElfIncomplete.
     `unclaimed` are, for a partial file, the strings of .dynstr at hand that are no symbol's name: soname,
     needed files, run paths and version names are among them, without a mark which is which.
+    `size` is that of the file, `mapped` how much of it the loader maps: a file shorter than that kills its process.
     """
 
     identity: ElfIdentity
@@ -43,6 +44,8 @@ class Elf:
     partial: bool = False
     unclaimed: frozenset[bytes] = field(default_factory=frozenset)
     need: int = 0
+    size: int = 0
+    mapped: int = 0
 
     @property
     def machine(self) -> str:

@@ -106,7 +106,8 @@ def describe_lock(outcome: LockOutcome) -> str:
         return "lock unchanged"
     if outcome.action == "made":
         return "lock made"
-    return f"lock changed ({len(outcome.changes)} packages)"
+    number = len(outcome.changes)
+    return f"lock changed ({number} package{'' if number == 1 else 's'})"
 
 
 def lock_notes(outcome: LockOutcome) -> list[str]:

@@ -82,6 +82,15 @@ class Table:
         """The value of a key that must be there."""
         value = self.get(key, kind)
         if value is None:
+            misspelt = difflib.get_close_matches(key, [k for k in self._values if k not in self._known], n=1)
+            if misspelt:
+                raise UsageError(
+                    "profile-unknown-key",
+                    f"unknown key {self.dotted(misspelt[0])}",
+                    where=str(self.file),
+                    why=f"{self.dotted(key)} has to be there and is not",
+                    fix=f"did you mean {key!r}?",
+                )
             self.fail(key, "is missing", code="profile-missing-key", fix=f"add it, for example: {example}")
         return value
 

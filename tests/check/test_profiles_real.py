@@ -94,3 +94,16 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     assert "+++ p.toml" in shown
     comments = [line for line in text.splitlines() if line.startswith("#")]
     assert [line for line in profile.read_text().splitlines() if line.startswith("#")] == comments
+
+
+@pytest.mark.real
+def test_the_shipped_lock_is_what_the_index_gives_again(tmp_path: Path) -> None:
+    """Byte for byte, months later and from nothing: the date in the profile holds the rest of the world still."""
+    profile = tmp_path / "rtx-pro-6000.toml"
+    profile.write_text(FIRST, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "-m", "envspec", "lock", str(profile)], check=True, capture_output=True, timeout=600
+    )
+    assert (
+        profile.with_suffix(".lock").read_bytes() == (shipped("profiles") / "rtx-pro-6000.lock").read_bytes()
+    )

@@ -30,7 +30,6 @@ from envspec.check.facts import (
     WheelMember,
 )
 from envspec.check.gather import toolkit_releases
-from envspec.check.rules.abi import broken_members
 from envspec.findings import Finding, Severity, report
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.profile import Profile
@@ -191,6 +190,7 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], None]]] = {
     "toolkit-mixed": (Severity.ERROR, lambda w: w.pin(nvidia_nvvm="13.5.37")),
     "toolkit-headers": (Severity.ERROR, lambda w: w.pin(nvidia_cuda_runtime="13.0.96")),
     "toolkit-incomplete": (Severity.ERROR, lambda w: w.versions.pop("nvidia-cuda-crt")),
+    "toolkit-no-nvcc": (Severity.ERROR, lambda w: w.pin(nvidia_cuda_nvcc="12.9.86")),
     "toolkit-nvrtc-builtins": (Severity.ERROR, spoil_nvrtc),
     "nvjitlink-older": (Severity.ERROR, spoil_nvjitlink),
     "torch-toolkit-major": (
@@ -244,8 +244,7 @@ def test_a_spoilt_set_fires_the_rule(code: str, world: World) -> None:
 
 
 def test_every_rule_is_fired_by_some_set() -> None:
-    # "sdist" is the second code of the rule wheel-missing.
-    assert {r.code for r in all_rules()} == set(SPOILT) - {"sdist"}
+    assert {r.code for r in all_rules()} == set(SPOILT)
 
 
 def test_without_facts_the_answer_is_unknown_and_says_why(world: World) -> None:
@@ -265,6 +264,11 @@ def test_an_allowed_code_becomes_a_note(world: World) -> None:
     (found,) = world.findings(frozenset({"toolkit-mixed"}))
     assert found.severity is Severity.NOTE
     assert found.message.startswith("allowed: nvidia-nvvm 13.5.37 does not belong")
+
+
+def test_the_cutlass_dsl_may_bring_both_majors(world: World) -> None:
+    world.versions |= {"nvidia-cutlass-dsl-libs-cu12": "4.8.0", "nvidia-cutlass-dsl-libs-cu13": "4.8.0"}
+    assert world.findings() == []
 
 
 def test_a_declared_winner_makes_the_conflict_a_note(world: World) -> None:
@@ -305,23 +309,6 @@ def test_a_torch_without_table_is_unknown(world: World) -> None:
     world.pin(torch="2.99.0", torchvision="0.26.0")
     world.asks["torch"] = (Ask("", "==2.99.0"),)
     assert ("torch-abi", Severity.UNKNOWN) in {(f.code, f.severity) for f in world.findings()}
-
-
-@pytest.mark.parametrize(
-    ("missing", "broken"),
-    [
-        ({"a/lib.so": [b"x"]}, ["a/lib.so"]),
-        ({"a/addon_torch24.so": [b"x"], "a/addon_torch211.so": []}, []),
-        (
-            {"a/addon_torch24.so": [b"x"], "a/addon_torch25.so": [b"x"]},
-            ["a/addon_torch24.so", "a/addon_torch25.so"],
-        ),
-        ({"sm90/ops.so": [b"x"], "sm100/ops.so": []}, []),
-        ({"a/one.so": [b"x"], "a/two.so": []}, ["a/one.so"]),
-    ],
-)
-def test_of_a_family_one_member_must_load(missing: dict[str, list[bytes]], broken: list[str]) -> None:
-    assert broken_members(missing) == broken
 
 
 def test_json_has_a_version_and_all_fields(world: World) -> None:

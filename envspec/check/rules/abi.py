@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from envspec.abi import torch_exports
+from envspec.abi.variants import broken_members
 from envspec.check.engine import rule
 from envspec.check.facts import Selection, WheelLooks
 from envspec.check.rules.build import error, unknown
@@ -58,7 +58,11 @@ def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLoo
         missing = {
             path: table.missing(wanted, release, selection.target.machine) for path, wanted in names.items()
         }
-        broken = {path: (names[path], missing[path]) for path in broken_members(missing)}
+        lacking = {path for path, symbols in missing.items() if symbols}
+        broken = {
+            path: (names[path], missing[path])
+            for path in broken_members(missing, lacking.__contains__, str(torch))
+        }
         if broken:
             yield _finding(package, broken, selection, table, str(torch))
 
@@ -66,19 +70,6 @@ def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLoo
 def asks_for_torch(selection: Selection, package: str) -> bool:
     """Whether a package's metadata asks for torch."""
     return any(ask.by == package for ask in selection.asks.get("torch", ()))
-
-
-def broken_members(missing: Mapping[str, Sequence[bytes]]) -> list[str]:
-    """The paths that lack symbols and matter, of all paths with what each lacks.
-
-    Variants of one library for several torch releases or GPUs (`libaddon_torch24.so`, `libaddon_torch25.so`) are there for
-    one of them to be loaded: where one lacks nothing, the others may. A variant is told by its name, in which only
-    numbers differ.
-    """
-    families: dict[str, list[str]] = {}
-    for path in missing:
-        families.setdefault(re.sub(r"\d+", "#", path), []).append(path)
-    return [path for members in families.values() if all(missing[m] for m in members) for path in members]
 
 
 def _finding(

@@ -59,6 +59,11 @@ def unknown(
     return _finding(Severity.UNKNOWN, code, subject, message, evidence, chain, fix)
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 path`, `2 paths`."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
 def _finding(
     severity: Severity,
     code: str,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from envspec.check.engine import rule
 from envspec.check.facts import Origin, Selection, WheelLooks
-from envspec.check.rules.build import error, note
+from envspec.check.rules.build import counted, error, note
+from envspec.check.tables import known_winners
 from envspec.findings import Finding
 
 
@@ -31,16 +32,20 @@ def contested_paths_have_a_winner(
             yield note(
                 "file-conflict",
                 best,
-                f"{len(paths)} paths of {' and '.join(packages)} differ; the profile lets {best} win",
+                f"{counted(len(paths), 'path')} of {' and '.join(packages)} {'differs' if len(paths) == 1 else 'differ'}; "
+                f"the profile lets {best} win",
                 evidence=sorted(paths)[:2],
             )
             continue
+        right = next(
+            (row.wins for row in known_winners() if {row.wins, row.loses} <= set(packages)), packages[-1]
+        )
         yield error(
             "file-conflict",
-            packages[-1],
-            f"{' and '.join(packages)} own {len(paths)} path{'s' if len(paths) > 1 else ''} with different content, "
+            right,
+            f"{' and '.join(packages)} own {counted(len(paths), 'path')} with different content, "
             "and none is declared to win",
             evidence=sorted(paths)[:4],
             chain=[line for p in packages for line in selection.why(p)],
-            fix=f'declare it in the profile: install.winners = ["{packages[-1]}"]',
+            fix=f'declare it in the profile: install.winners = ["{right}"]',
         )

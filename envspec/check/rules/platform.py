@@ -10,8 +10,8 @@ from envspec.check.rules.build import error, warning
 from envspec.findings import Finding
 
 
-@rule("wheel-missing", needs=(Selection, Origin))
-def every_package_has_a_file_for_the_target(selection: Selection, origin: Origin) -> Iterator[Finding]:
+@rule("wheel-missing", needs=(Selection,))
+def every_package_has_a_file_for_the_target(selection: Selection) -> Iterator[Finding]:
     """Every package has a wheel for this Python, machine and glibc."""
     for name, one in sorted(selection.chosen.items()):
         if one.file is None:
@@ -23,7 +23,13 @@ def every_package_has_a_file_for_the_target(selection: Selection, origin: Origin
                 chain=selection.why(name),
                 fix="use another Python (--python), or pin a version that has one",
             )
-        elif not one.file.is_wheel and name not in origin.profile.allow_sdists:
+
+
+@rule("sdist", needs=(Selection, Origin))
+def nothing_is_built_from_source(selection: Selection, origin: Origin) -> Iterator[Finding]:
+    """No package is built from source, unless the profile allows it."""
+    for name, one in sorted(selection.chosen.items()):
+        if one.file is not None and not one.file.is_wheel and name not in origin.profile.allow_sdists:
             yield error(
                 "sdist",
                 name,

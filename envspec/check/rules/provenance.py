@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from envspec.check.engine import rule
@@ -20,7 +21,7 @@ def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
             "lock-outdated",
             origin.profile.lock_path.name,
             f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}",
-            fix=f"lock again: envspec lock {origin.profile.path}",
+            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
         )
     elif origin.kept_digest not in ("", origin.profile.lock_digest):
         yield warning(
@@ -28,7 +29,7 @@ def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
             origin.profile.lock_path.name,
             f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}; "
             "what a new lock would hold was checked",
-            fix=f"lock again: envspec lock {origin.profile.path}",
+            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
         )
 
 
@@ -74,7 +75,7 @@ def no_known_broken_pair(selection: Selection) -> Iterator[Finding]:
             yield error(
                 "known-broken",
                 row.package,
-                f"{row.package} {first} breaks beside {row.beside} {second}: {row.why}",
+                f"{row.package} {first} does not work beside {row.beside} {second}: {row.why}",
                 chain=(*selection.why(row.package), *selection.why(row.beside)),
                 fix=row.fix,
             )

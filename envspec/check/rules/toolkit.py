@@ -101,6 +101,21 @@ def _bundled_in_nvcc(toolkit: ToolkitReleases) -> bool:
     return nvcc is not None and nvcc[0] < 13
 
 
+@rule("toolkit-no-nvcc", needs=(ToolkitReleases, Selection))
+def the_compiler_is_in_the_wheels(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
+    """The toolkit's wheels hold a compiler, which those of CUDA 12 do not."""
+    nvcc = toolkit.release("nvcc")
+    if nvcc is not None and nvcc[0] < 13:
+        package = toolkit.packages["nvcc"]
+        yield error(
+            "toolkit-no-nvcc",
+            package,
+            f"{package} {toolkit.versions['nvcc']} brings ptxas, but no nvcc: no wheel of CUDA {nvcc[0]} holds one",
+            chain=selection.why(package),
+            fix='ask for a toolkit whose wheels hold a compiler: [cuda] toolkit = "13.2.1"',
+        )
+
+
 @rule("toolkit-nvrtc-builtins", needs=(ToolkitReleases, WheelLooks, Selection))
 def nvrtc_has_its_builtins(
     toolkit: ToolkitReleases, looks: WheelLooks, selection: Selection
@@ -210,19 +225,16 @@ def no_library_in_two_majors(selection: Selection) -> Iterator[Finding]:
 
 
 def cuda_family(name: str) -> tuple[str, str]:
-    """`nvidia-cublas-cu12` -> (`nvidia-cublas`, `12`); CUDA 13 names without suffix count as 13; others have no major."""
+    """`nvidia-cublas-cu12` -> (`nvidia-cublas`, `12`); CUDA 13 names without suffix count as 13; others have no major.
+
+    The cutlass DSL brings its libraries for both majors on purpose (4.8.0 requires both).
+    """
+    if not name.startswith("nvidia-") or name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend")):
+        return name, ""
     for major in ("11", "12", "13"):
-        if name.startswith("nvidia-") and name.endswith(f"-cu{major}"):
+        if name.endswith(f"-cu{major}"):
             return name.removesuffix(f"-cu{major}"), major
-    plain = name.startswith(("nvidia-cu", "nvidia-nv")) and name not in (
-        "nvidia-cutlass-dsl",
-        "nvidia-nvshmem",
-    )
-    return (
-        (name, "13")
-        if plain and not name.startswith(("nvidia-cutlass", "nvidia-cudnn-frontend"))
-        else (name, "")
-    )
+    return (name, "13") if name.startswith(("nvidia-cu", "nvidia-nv")) else (name, "")
 
 
 @rule("arch-nvcc", needs=(ToolkitReleases, Gpu))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +66,7 @@ def run_upgrade(
             Origin(profile, new),
             target,
             uv,
-            Path(sys.executable),
+            python.path,
             os.environ,
             allowed=request.allowed,
             on_progress=stage.detail,

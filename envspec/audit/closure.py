@@ -1,0 +1,158 @@
+"""What is loaded together with a file, and which strong symbols then have no definition.
+
+This is the dynamic loader's own algorithm on paper: libraries are searched breadth first, a name that is already loaded is
+not searched again, and a symbol is looked for in the global scope and then in everything that was loaded with the file.
+Each file is judged on its own imports; those of its dependencies are judged with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from envspec.audit.binaries import Binary
+from envspec.audit.loader import Loader
+
+
+class Lost(NamedTuple):
+    """A DT_NEEDED entry `name` of `by` that the loader does not find."""
+
+    name: str
+    by: Binary
+
+
+class Wanted(NamedTuple):
+    """An undefined symbol; `version` and `file` (who should define it) are empty if it has no version."""
+
+    symbol: bytes
+    version: str
+    file: str
+
+
+class NoVersion(NamedTuple):
+    """A symbol version that the found library `file` does not define: the loader refuses the file for it."""
+
+    file: str
+    version: str
+    found: Binary
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a process has loaded before: libraries by the names they answer to, and those of the global scope."""
+
+    names: Mapping[str, Binary] = field(default_factory=dict)
+    visible: tuple[Binary, ...] = ()
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A file, everything that is loaded with it in the loader's order (itself first), and what is not found."""
+
+    root: Binary
+    libraries: tuple[Binary, ...]
+    lost: tuple[Lost, ...]
+    names: Mapping[str, Binary]
+
+
+@dataclass(frozen=True)
+class Link:
+    """The outcome for one file in one process."""
+
+    closure: Closure
+    missing: tuple[Wanted, ...]
+    versions: tuple[NoVersion, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the file can be loaded with all its symbols."""
+        return not (self.closure.lost or self.missing or self.versions)
+
+
+def load(root: Binary, loader: Loader, before: Process) -> Closure:
+    """What loading `root` into a process brings in."""
+    names = dict(before.names)
+    _answer(names, root)
+    libraries: dict[Binary, tuple[Binary, ...]] = {root: ()}
+    lost: list[Lost] = []
+    queue = [root]
+    for binary in queue:
+        above = (binary, *libraries[binary])
+        for name in binary.elf.needed:
+            found = names.get(name)
+            if found is None:
+                found = loader.find(name, binary, libraries[binary])
+                if found is None:
+                    lost.append(Lost(name, binary))
+                    continue
+                names[name] = found
+                _answer(names, found)
+            if found not in libraries:
+                libraries[found] = above
+                queue.append(found)
+    return Closure(root, tuple(libraries), tuple(lost), names)
+
+
+def _answer(names: dict[str, Binary], binary: Binary) -> None:
+    if binary.elf.soname:
+        names.setdefault(binary.elf.soname, binary)
+
+
+def after(before: Process, closures: Iterable[Closure], *, visible: bool) -> Process:
+    """The process once these were loaded; `visible` if they were loaded with RTLD_GLOBAL."""
+    names = dict(before.names)
+    shown = dict.fromkeys(before.visible)
+    for closure in closures:
+        for name, binary in closure.names.items():
+            names.setdefault(name, binary)
+        if visible:
+            shown.update(dict.fromkeys(closure.libraries))
+    return Process(names, tuple(shown))
+
+
+def link(closure: Closure, before: Process) -> Link:
+    """Look for each strong symbol of a file that was loaded on paper."""
+    root = closure.root
+    scope = tuple(dict.fromkeys((*before.visible, *closure.libraries)))
+    return Link(closure, missing(root, scope), tuple(_versions(root, closure)))
+
+
+def _versions(root: Binary, closure: Closure) -> Iterable[NoVersion]:
+    for need in root.elf.version_needs:
+        found = closure.names.get(need.file)
+        if found is None or need.weak or not found.elf.version_definitions:
+            continue
+        if all(offered.version != need.version for offered in found.elf.version_definitions):
+            yield NoVersion(need.file, need.version, found)
+
+
+def missing(root: Binary, scope: tuple[Binary, ...]) -> tuple[Wanted, ...]:
+    """The strong undefined symbols of `root` that nothing in the scope defines."""
+    found = []
+    # The order does not change the outcome: small tables first, the large ones only for what is left.
+    others = sorted((b for b in scope if b is not root), key=_table_size)
+    named = {b.elf.soname: (b,) for b in others}
+    for (version, file), names in root.elf.symbols.imports_by_version.items():
+        left = names
+        for binary in (*named.get(file, ()), *others):
+            left -= _offered(binary, version, left)
+            if not left:
+                break
+        found += [Wanted(name, version, file) for name in sorted(left)]
+    return tuple(found)
+
+
+def _table_size(binary: Binary) -> int:
+    return len(binary.elf.symbols.entries)
+
+
+def _offered(binary: Binary, version: str, names: frozenset[bytes]) -> frozenset[bytes]:
+    """Names that `binary` defines for a reference to `version`; a library without versions answers to any.
+
+    Of a large table only those of `names` are looked for.
+    """
+    symbols = binary.elf.symbols
+    if version and symbols.offered:
+        return symbols.exports_by_version.get(version, frozenset())
+    return symbols.exported(names)

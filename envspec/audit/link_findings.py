@@ -1,0 +1,363 @@
+"""What the linkage means for people: one finding for each cause, not for each file that suffers from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from envspec.abi import torch_exports
+from envspec.abi.torch_names import torch_names
+from envspec.abi.variants import broken_members, families, family_of
+from envspec.audit.binaries import Binary, python_minor_of
+from envspec.audit.closure import Lost, Wanted
+from envspec.audit.driver import DriverApi
+from envspec.audit.linkage import Judged, Linkage
+from envspec.audit.owners import Owners
+from envspec.audit.tables import OptionalRow, driver_library, optional_library
+from envspec.check.rules.build import error, note, warning
+from envspec.check.tables import cuda_of_driver, driver_of_cuda
+from envspec.elf import demangle
+from envspec.findings import Finding
+
+_SHOWN = 6
+
+
+class LinkFindings:
+    """Turns a linkage into findings."""
+
+    def __init__(self, linkage: Linkage, owners: Owners, api: DriverApi, minimum_driver: str) -> None:
+        self.linkage = linkage
+        self.owners = owners
+        self.api = api
+        self.minimum_driver = minimum_driver
+
+    def all(self) -> Iterator[Finding]:
+        """Every finding."""
+        judged = self.linkage.judged
+        torch = self.owners.version("torch")
+        broken = broken_members(judged, lambda name: not judged[name].holds, torch)
+        yield from self._damaged()
+        yield from self._versions(judged[name] for name in broken)
+        yield from self._lost([judged[name] for name in self._meant(broken) if judged[name].lost])
+        yield from self._missing(
+            [judged[name] for name in broken if not (judged[name].lost or judged[name].link.versions)]
+        )
+        yield from self._variants(frozenset(broken))
+        yield from self._driver()
+
+    def _damaged(self) -> Iterator[Finding]:
+        for file in self.linkage.inventory.damaged:
+            owner = self.owners.of(file.name)
+            if file.is_for_another_machine and python_minor_of(file.name) is None:
+                # Packages ship helpers for 32-bit processes, which this interpreter never loads.
+                yield note(
+                    "library-machine",
+                    self._package(owner) or file.name,
+                    f"{self._short(file.name)} is not loaded here: {file.reason}",
+                    evidence=[f"of {owner}" if owner else "no package owns it"],
+                )
+                continue
+            yield error(
+                "library-damaged",
+                self._package(owner) or file.name,
+                f"{self._short(file.name)} is no library that can be loaded: {file.reason}",
+                evidence=[f"of {owner}" if owner else "no package owns it"],
+                fix="build again; if it comes back, the file system or uv's cache is damaged: uv cache clean",
+            )
+        machine = self.linkage.loader.machine
+        for binary in self.linkage.inventory.binaries:
+            # Packages that ship builds for several machines name the machine in the path.
+            if binary.elf.machine != machine and binary.elf.machine not in binary.name:
+                owner = self.owners.of(binary.name)
+                yield error(
+                    "library-machine",
+                    self._package(owner) or binary.name,
+                    f"{self._short(binary.name)} is for {binary.elf.machine}, this environment is for {machine}",
+                    evidence=[f"of {owner}" if owner else "no package owns it"],
+                    fix=f"lock for {machine} and build again",
+                )
+
+    def _lost(self, judged: Sequence[Judged]) -> Iterator[Finding]:
+        optional: dict[tuple[str, OptionalRow], list[tuple[Judged, Lost]]] = {}
+        errors: dict[str, list[tuple[Judged, Lost]]] = {}
+        for one in judged:
+            for lost in one.lost:
+                row = optional_library(lost.name, lost.by.name)
+                if row is not None and not self._places(lost.name):
+                    key = (self._package(self.owners.of(lost.by.name)), row)
+                    optional.setdefault(key, []).append((one, lost))
+                else:
+                    errors.setdefault(lost.name, []).append((one, lost))
+        for name, who in sorted(errors.items()):
+            yield self._library_missing(name, who)
+        for (package, row), who in sorted(
+            optional.items(), key=lambda item: (item[0][0], item[0][1].library)
+        ):
+            files = sorted({self._short(one.binary.name) for one, _ in who})
+            names = sorted({lost.name for _, lost in who})
+            yield note(
+                "optional-library",
+                package,
+                f"{package}: {_count(len(files), 'file')} of it cannot be loaded without {row.project}, "
+                "which this machine does not have",
+                evidence=[row.why, f"files: {_some(files)}", f"missing: {_some(names)}"],
+                fix=f"install {row.project} if you need it",
+            )
+
+    def _meant(self, broken: Sequence[str]) -> Iterator[str]:
+        """The broken files, less the variants that are for another environment: where one variant lacks only libraries
+        that this environment ought to have, it is the one that was meant, and the others would fail anyway."""
+        for members in families(broken).values():
+            meant = [name for name in members if self._ought_to_load(self.linkage.judged[name])]
+            yield from meant or members
+
+    def _ought_to_load(self, judged: Judged) -> bool:
+        return all(self._places(x.name) or self.owners.bringing(x.name) for x in judged.lost)
+
+    def _library_missing(self, name: str, who: list[tuple[Judged, Lost]]) -> Finding:
+        needing = sorted({lost.by.name for _, lost in who})
+        affected = len({one.binary.name for one, _ in who})
+        evidence = [f"needed by {self._short(file)}{self._of(file)}" for file in needing[:_SHOWN]]
+        if len(needing) > _SHOWN:
+            evidence.append(f"and by {len(needing) - _SHOWN} more")
+        places = self._places(name)
+        for place in places[:_SHOWN]:
+            binary = place
+            why = (
+                f"which is for {binary.elf.machine}"
+                if binary.elf.machine != self.linkage.loader.machine
+                else "where the loader does not look"
+            )
+            evidence.append(f"it lies at {self._short(binary.name)}{self._of(binary.name)}, {why}")
+        searched = self.linkage.loader.searched(who[0][1].by)
+        evidence.append(
+            f"searched: {', '.join(map(self._shown_directory, searched)) or 'nothing'}, the system"
+        )
+        bringing = self.owners.bringing(name)
+        relatives = self._relatives(name)
+        if not places and relatives:
+            evidence.append(f"the environment has {_some(relatives)} instead")
+        if bringing and not places:
+            fix = f"{' and '.join(bringing)} should bring it, but the file is not there: build again"
+        elif places:
+            fix = "build again: the packages' own places are on the search path"
+        else:
+            fix = f"add the package that brings {name} to the profile, or install it on the system"
+        return error(
+            "library-missing",
+            name,
+            f"{name} is not found; {_count(affected, 'file')} cannot be loaded without it",
+            evidence=evidence,
+            fix=fix,
+        )
+
+    def _places(self, name: str) -> list[Binary]:
+        return [
+            b
+            for b in self.linkage.inventory.binaries
+            if b.elf.soname == name or b.name.rpartition("/")[2] == name
+        ]
+
+    def _relatives(self, name: str) -> tuple[str, ...]:
+        """Libraries of the venv whose names differ from `name` in numbers only."""
+        names = sorted({b.name.rpartition("/")[2] for b in self.linkage.inventory.binaries})
+        return families(names).get(family_of(name), ())[:_SHOWN]
+
+    def _versions(self, judged: Iterable[Judged]) -> Iterator[Finding]:
+        rows: dict[tuple[str, str], list[Judged]] = {}
+        for one in judged:
+            for version in one.link.versions:
+                rows.setdefault((version.found.name, version.version), []).append(one)
+        for (found, wanted), who in sorted(rows.items()):
+            files = sorted(one.binary.name for one in who)
+            yield error(
+                "symbol-version",
+                found.rpartition("/")[2],
+                f"{found} does not define {wanted}; {_count(len(files), 'file')} cannot be loaded with it",
+                evidence=[f"needed by {self._short(file)}{self._of(file)}" for file in files[:_SHOWN]],
+                fix="run on a system with a newer C library, or pin packages built for an older one"
+                if wanted.startswith("GLIBC")
+                else "pin the two packages to releases that belong together",
+            )
+
+    def _missing(self, judged: Sequence[Judged]) -> Iterator[Finding]:
+        packages: dict[str, list[Judged]] = {}
+        for one in judged:
+            of_driver = [want.symbol for want in one.missing if self._is_the_drivers(want.symbol)]
+            if of_driver:
+                yield self._driver_too_old(one, of_driver)
+            left = tuple(want for want in one.missing if want.symbol not in of_driver)
+            if left:
+                owner = self.owners.of(one.binary.name)
+                packages.setdefault(owner, []).append(replace(one, missing=left))
+        for owner, members in sorted(packages.items()):
+            yield self._symbols_missing(owner, members)
+
+    def _is_the_drivers(self, symbol: bytes) -> bool:
+        return any(symbol in stand_in.elf.symbols.exports for stand_in in self.linkage.driver.values())
+
+    def _driver_too_old(self, one: Judged, symbols: Sequence[bytes]) -> Finding:
+        """This machine has a driver, and it lacks symbols that the toolkit's headers know."""
+        newest = self.api.newest(symbols)
+        cuda = newest[1] if newest else ""
+        driver = driver_of_cuda(cuda)
+        return error(
+            "driver-symbol",
+            self._package(self.owners.of(one.binary.name)) or one.binary.name,
+            f"{self._short(one.binary.name)} asks this machine's driver for {_count(len(symbols), 'symbol')} that it lacks",
+            evidence=[name.decode("latin-1") for name in sorted(symbols)[:_SHOWN]]
+            + ([f"{newest[0]} came with CUDA {cuda}"] if newest else []),
+            fix=f"install driver {driver} or newer" if driver else "install a newer driver",
+        )
+
+    def _symbols_missing(self, owner: str, members: list[Judged]) -> Finding:
+        machine = self.linkage.loader.machine
+        torch = self.owners.version("torch")
+        evidence: list[str] = []
+        total: set[bytes] = set()
+        fixes = []
+        for one in sorted(members, key=lambda one: one.binary.name):
+            names = {want.symbol for want in one.missing}
+            total |= names
+            of_torch = torch_names(names)
+            line = self._short(one.binary.name)
+            if of_torch:
+                fits = torch_exports.load().fitting_releases(one.binary.elf.symbols.imports, machine)
+                line += f" needs torch {_releases(fits)}"
+            evidence.append(line)
+            evidence += [
+                f"  missing: {_symbol(want)}{self._provider(want, of_torch)}" for want in one.missing[:_SHOWN]
+            ]
+            if len(one.missing) > _SHOWN:
+                evidence.append(f"  and {len(one.missing) - _SHOWN} more")
+            if of_torch and owner:
+                fixes.append(f"pin a version that fits: envspec match {self._package(owner)} --torch {torch}")
+            files = sorted({want.file for want in one.missing if want.file})
+            if files:
+                fixes.append(f"pin the packages of {_some(files)} and of {line.split()[0]} to one release")
+        what = owner or self._short(members[0].binary.name)
+        beside = f" with torch {torch}" if any("needs torch" in line for line in evidence) else ""
+        return error(
+            "symbol-missing",
+            self._package(owner) or what,
+            f"{what} cannot be loaded{beside}: {_count(len(total), 'symbol')} missing",
+            evidence=evidence,
+            fix=fixes[0] if fixes else "build again, or pin a release that belongs to what is installed",
+        )
+
+    def _provider(self, want: Wanted, of_torch: frozenset[bytes]) -> str:
+        """Where else the symbol is defined: a torch release, or a library that is not loaded with the file."""
+        if want.symbol in of_torch:
+            table = torch_exports.load()
+            return (
+                f" (in torch {_releases(table.releases_exporting(want.symbol, self.linkage.loader.machine))})"
+            )
+        if want.file:
+            found = self._places(want.file)
+            if found:
+                return f" (not in {self._short(found[0].name)}{self._of(found[0].name)})"
+        for binary in self.linkage.inventory.binaries:
+            if want.symbol in binary.elf.symbols.exports:
+                return f" (defined by {self._short(binary.name)}{self._of(binary.name)}, which is not loaded with it)"
+        return ""
+
+    def _variants(self, broken: frozenset[str]) -> Iterator[Finding]:
+        """Say which variants are for something else: they were judged too, and are no faults."""
+        judged = self.linkage.judged
+        packages: dict[str, list[str]] = {}
+        for members in families(judged).values():
+            idle = [name for name in members if not judged[name].holds and name not in broken]
+            if idle:
+                sound = next((name for name in members if judged[name].holds), None)
+                reasons = sorted(
+                    {lost.name for name in idle for lost in judged[name].lost}
+                    | {"symbols of another release" for name in idle if not judged[name].lost}
+                )
+                packages.setdefault(self.owners.of(idle[0]), []).append(
+                    f"{_some([self._short(name) for name in idle], 2)}: {_some(reasons)}; "
+                    + (f"{self._short(sound)} loads" if sound else "none is for this torch")
+                )
+        for owner, lines in sorted(packages.items()):
+            yield note(
+                "variant-unused",
+                self._package(owner),
+                f"{owner} brings variants that are for another environment and are not loaded in this one",
+                evidence=lines,
+            )
+
+    def _driver(self) -> Iterator[Finding]:
+        libraries: dict[str, list[Judged]] = {}
+        for one in self.linkage.judged.values():
+            for lost in one.driver:
+                if lost.by is one.binary:
+                    libraries.setdefault(lost.name, []).append(one)
+        for name, who in sorted(libraries.items()):
+            row = driver_library(name)
+            assert row is not None
+            asked = sorted({symbol for one in who for symbol in one.asked})
+            evidence = [f"{_some(sorted(self._short(one.binary.name) for one in who))}"]
+            newest = self.api.newest(asked)
+            if newest is not None:
+                symbol, cuda = newest
+                driver = driver_of_cuda(cuda)
+                since = f", driver {driver}" if driver else ""
+                evidence.append(
+                    f"the newest of {len(asked)} symbols asked of it: {symbol}, since CUDA {cuda}{since}"
+                )
+                has = cuda_of_driver(self.minimum_driver) if self.minimum_driver else None
+                if has is not None and _version(has) < _version(cuda):
+                    yield warning(
+                        "driver-symbol",
+                        name,
+                        f"{symbol} came with CUDA {cuda}; the profile admits driver {self.minimum_driver} (CUDA {has})",
+                        evidence=evidence,
+                        fix=f'minimum-driver = "{driver}"' if driver else "raise gpu.minimum-driver",
+                    )
+            elif asked:
+                evidence.append(f"{len(asked)} symbols are asked of it; since which driver is unknown")
+            yield note(
+                "driver-library",
+                name,
+                f"{name} ({row.what}) is asked of the driver by {_count(len(who), 'file')}; "
+                "this machine has none",
+                evidence=evidence,
+            )
+
+    def _short(self, name: str) -> str:
+        return name.removeprefix(self.owners.prefix)
+
+    def _of(self, name: str) -> str:
+        owner = self.owners.of(name)
+        return f" ({owner})" if owner else ""
+
+    def _package(self, owner: str) -> str:
+        return owner.partition(" ")[0]
+
+    def _shown_directory(self, path: str) -> str:
+        root = self.linkage.inventory.root + "/"
+        return path.removeprefix(root).removeprefix(self.owners.prefix)
+
+
+def _symbol(want: Wanted) -> str:
+    name = demangle(want.symbol)
+    return f"{name}, version {want.version}" if want.version else name
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def _releases(releases: tuple[str, ...]) -> str:
+    if not releases:
+        return "none that envspec knows"
+    return ", ".join(releases) if len(releases) <= 4 else f"{releases[0]} to {releases[-1]}"

@@ -1,0 +1,196 @@
+"""Every file of a venv judged as the process would meet it: alone, behind the packages that load libraries for others,
+or as a part of what loads it."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from envspec.audit.binaries import Binary, Inventory
+from envspec.audit.closure import Closure, Link, Lost, Process, Wanted, after, link, load, missing
+from envspec.audit.loader import Loader
+from envspec.audit.tables import PreloadRow, driver_library, preloads
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
+
+    `lost` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
+    with the symbols asked of them in `asked`. `siblings` are files of its own directory that its package loads first, `within`
+    is a library that always loads it: where they are, it cannot stand alone.
+    """
+
+    binary: Binary
+    link: Link
+    lost: tuple[Lost, ...] = ()
+    missing: tuple[Wanted, ...] = ()
+    driver: tuple[Lost, ...] = ()
+    asked: tuple[bytes, ...] = ()
+    preloaded: tuple[str, ...] = ()
+    siblings: tuple[Binary, ...] = ()
+    within: Binary | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the file loads with all its own symbols, once there is a driver."""
+        return not (self.lost or self.missing or self.link.versions)
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """All outcomes, and what the process was taken to be."""
+
+    inventory: Inventory
+    loader: Loader
+    python: Process
+    driver: Mapping[str, Binary]
+    judged: Mapping[str, Judged]
+
+    def loads(self, judged: Judged) -> bool:
+        """Whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
+        if not judged.holds or judged.binary.elf.machine != self.loader.machine:
+            return False
+        scope = scope_of(judged.link.closure, self.python)
+        for binary in judged.link.closure.libraries:
+            inner = self.judged.get(binary.name)
+            if inner is not None and (inner.missing or inner.link.versions) and missing(binary, scope):
+                return False
+        return True
+
+
+def scope_of(closure: Closure, process: Process) -> tuple[Binary, ...]:
+    """Where the symbols of a closure are looked for."""
+    return tuple(dict.fromkeys((*process.visible, *closure.libraries)))
+
+
+class _Judge:
+    def __init__(
+        self,
+        inventory: Inventory,
+        loader: Loader,
+        python: Process,
+        stand_ins: Mapping[str, Binary],
+        site: str,
+    ) -> None:
+        self.inventory = inventory
+        self.loader = loader
+        self.python = python
+        self.stand_ins = stand_ins
+        self.processes: dict[tuple[str, ...], Process] = {(): python}
+        self.prefix = site + "/"
+        self.in_site = {
+            b.name.removeprefix(self.prefix): b for b in inventory.binaries if b.name.startswith(self.prefix)
+        }
+        self.in_directory = {(b.directory, b.name.rpartition("/")[2]): b for b in inventory.binaries}
+        self.rows = [row for row in preloads() if self.preloaded(row, row.globally + row.locally)]
+
+    def preloaded(self, row: PreloadRow, patterns: Iterable[str]) -> list[Binary]:
+        return [self.in_site[name] for p in patterns for name in sorted(fnmatch.filter(self.in_site, p))]
+
+    def process_behind(self, rows: tuple[PreloadRow, ...]) -> Process:
+        key = tuple(row.package for row in rows)
+        if key not in self.processes:
+            before = self.process_behind(rows[:-1])
+            row = rows[-1]
+            for binary in self.preloaded(row, row.globally):
+                before = after(before, [load(binary, self.loader, before)], visible=True)
+            for binary in self.preloaded(row, row.locally):
+                before = after(before, [load(binary, self.loader, before)], visible=False)
+            self.processes[key] = before
+        return self.processes[key]
+
+    def alone(self, binary: Binary) -> Judged:
+        """The file in a fresh interpreter, or behind the packages that load for it what it does not find."""
+        if binary.is_program:
+            return self.outcome(load(binary, self.loader, Process()), Process(), ())
+        file = binary.name.removeprefix(self.prefix)
+        wanted: set[str] = set()
+        rows: tuple[PreloadRow, ...] = ()
+        while True:
+            before = self.process_behind(rows)
+            closure = load(binary, self.loader, before)
+            wanted |= {lost.name for lost in closure.lost}
+            more = tuple(row for row in self.rows if row in rows or row.comes_before(file, wanted))
+            if more == rows:
+                break
+            rows = more
+        preloaded = tuple(row.package for row in rows)
+        siblings = self.siblings(closure)
+        if siblings:
+            before = self.behind(before, siblings)
+            closure = load(binary, self.loader, before)
+        return replace(self.outcome(closure, before, preloaded), siblings=siblings)
+
+    def siblings(self, closure: Closure) -> tuple[Binary, ...]:
+        """Libraries that a file needs, does not find, and has beside it: a package that gives its libraries no search path
+        loads them itself, by path, in order."""
+        root = closure.root
+        return tuple(
+            found
+            for lost in closure.lost
+            if lost.by is root and (found := self.in_directory.get((root.directory, lost.name)))
+        )
+
+    def behind(self, before: Process, siblings: Iterable[Binary]) -> Process:
+        """A process once these were loaded by path: they answer to their file names, too."""
+        for sibling in siblings:
+            before = after(before, [load(sibling, self.loader, before)], visible=False)
+            names = {**before.names, sibling.name.rpartition("/")[2]: sibling}
+            before = Process(names, before.visible)
+        return before
+
+    def outcome(self, closure: Closure, before: Process, preloaded: tuple[str, ...]) -> Judged:
+        """Set aside what only the driver brings. Symbols are looked for only where no other library is lost: the loader
+        does not get to them otherwise."""
+        driver = tuple(lost for lost in closure.lost if driver_library(lost.name))
+        lost = tuple(lost for lost in closure.lost if not driver_library(lost.name))
+        found = Link(closure, (), ()) if lost else link(closure, before)
+        left = list(found.missing)
+        asked: set[bytes] = set()
+        for name in {x.name for x in driver}:
+            mine = {want.symbol for want in left if self.is_the_drivers(name, want.symbol)}
+            asked |= mine
+            left = [want for want in left if want.symbol not in mine]
+        return Judged(closure.root, found, lost, tuple(left), driver, tuple(sorted(asked)), preloaded)
+
+    def is_the_drivers(self, library: str, symbol: bytes) -> bool:
+        """Whether a driver library that is not here would define a symbol."""
+        stand_in = self.stand_ins.get(library)
+        if stand_in is not None:
+            return symbol in stand_in.elf.symbols.exports
+        row = driver_library(library)
+        return row is not None and re.fullmatch(row.symbols, symbol.decode("latin-1")) is not None
+
+    def within(self, judged: Judged, parents: list[Judged]) -> Judged:
+        """The file as part of what loads it: it needs neither search path nor symbols of its own then."""
+        binary = judged.binary
+        for parent in parents:
+            closure = parent.link.closure
+            lost = [x for x in closure.lost if x.by is binary and not driver_library(x.name)]
+            scope = scope_of(closure, self.processes[parent.preloaded])
+            if lost or missing(binary, scope):
+                return judged
+        if not parents:
+            return judged
+        return replace(judged, lost=(), missing=(), within=parents[0].binary)
+
+
+def judge(
+    inventory: Inventory, loader: Loader, python: Process, stand_ins: Mapping[str, Binary], site_packages: str
+) -> Linkage:
+    """Judge every binary. `stand_ins` answer for driver libraries that this machine lacks; `site_packages` is relative."""
+    work = _Judge(inventory, loader, python, stand_ins, site_packages)
+    judged = {binary.name: work.alone(binary) for binary in inventory.binaries}
+    broken = {name for name, one in judged.items() if one.lost or one.missing}
+    parents: dict[str, list[Judged]] = {name: [] for name in broken}
+    for one in judged.values():
+        for binary in one.link.closure.libraries[1:]:
+            if binary.name in broken and (not one.lost or one.binary.name in broken):
+                parents[binary.name].append(one)
+    sound = {name: [p for p in found if not (p.lost or p.missing)] for name, found in parents.items()}
+    for name in broken:
+        judged[name] = work.within(judged[name], sound[name] or parents[name])
+    return Linkage(inventory, loader, python, stand_ins, judged)

@@ -1,0 +1,175 @@
+"""Where the dynamic loader finds a library: the order of ld.so(8), without loading anything.
+
+Known gaps: hardware-capability subdirectories (`glibc-hwcaps`) of search paths, `$LIB` and `$PLATFORM`, and LD_PRELOAD.
+The loader's cache is read as it stands, as the loader does.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from envspec.audit.binaries import Binary
+from envspec.elf import ElfError, read
+
+CACHE = Path("/etc/ld.so.cache")
+_MAX_CACHE = 64 << 20
+_MAGIC = b"glibc-ld.so.cache1.1"
+_OLD_MAGIC = b"ld.so-1.7.0\0"
+_HEADER = struct.Struct("<20sII20x")
+_ENTRY = struct.Struct("<iIIIQ")
+# The flags of an entry: an ELF library of glibc 2, and for which machine.
+_MACHINE_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "riscv64": 0x1003}
+_DEFAULT = {
+    "x86_64": (
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ),
+    "aarch64": (
+        "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ),
+}
+
+
+class Loader:
+    """The loader of one machine with one LD_LIBRARY_PATH. Libraries it finds outside the venv are read once."""
+
+    def __init__(
+        self,
+        machine: str,
+        library_path: Iterable[str],
+        known: Iterable[Binary],
+        cache: Mapping[str, str] | None = None,
+    ) -> None:
+        self.machine = machine
+        self.library_path = tuple(library_path)
+        self._cache = read_cache(machine) if cache is None else cache
+        self._by_path = {binary.path: binary for binary in known}
+        self._by_inode: dict[tuple[int, int], Binary | None] = {}
+        for binary in self._by_path.values():
+            status = Path(binary.path).stat()
+            self._by_inode.setdefault((status.st_dev, status.st_ino), binary)
+        self._listings: dict[str, frozenset[str]] = {}
+        self._found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Binary | None] = {}
+        self._paths: dict[Binary, tuple[str, ...]] = {}
+
+    def find(self, name: str, by: Binary, above: tuple[Binary, ...]) -> Binary | None:
+        """What a DT_NEEDED `name` of `by` leads to; `above` is who loaded `by`, nearest first."""
+        rpath = self._rpath(by, above)
+        runpath = self._expanded(by, by.elf.runpath)
+        key = (name, rpath, runpath)
+        if key not in self._found:
+            self._found[key] = self._search(name, rpath, runpath)
+        return self._found[key]
+
+    def searched(self, by: Binary) -> tuple[str, ...]:
+        """The directories in which a library that `by` needs is looked for before the system's."""
+        directories = (*self._rpath(by, ()), *self.library_path, *self._expanded(by, by.elf.runpath))
+        return tuple(dict.fromkeys(directories))
+
+    def _rpath(self, by: Binary, above: tuple[Binary, ...]) -> tuple[str, ...]:
+        """The RPATHs that count: the file's own and those of its loaders, unless the file has a RUNPATH."""
+        if by.elf.runpath:
+            return ()
+        directories: tuple[str, ...] = ()
+        for one in (by, *above):
+            if one.elf.rpath and not one.elf.runpath:
+                directories += self._expanded(one, one.elf.rpath)
+        return directories
+
+    def _expanded(self, binary: Binary, path: tuple[str, ...]) -> tuple[str, ...]:
+        if not path:
+            return ()
+        return tuple(
+            os.path.normpath(element.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", binary.directory))
+            for element in path
+            if element
+        )
+
+    def _search(self, name: str, rpath: tuple[str, ...], runpath: tuple[str, ...]) -> Binary | None:
+        if "/" in name:
+            return self.open(name)
+        for directory in (*rpath, *self.library_path, *runpath):
+            found = self._in(directory, name)
+            if found is not None:
+                return found
+        cached = self._cache.get(name)
+        found = self.open(cached) if cached else None
+        if found is not None:
+            return found
+        for directory in _DEFAULT.get(self.machine, ()):
+            found = self._in(directory, name)
+            if found is not None:
+                return found
+        return None
+
+    def _in(self, directory: str, name: str) -> Binary | None:
+        if directory not in self._listings:
+            try:
+                self._listings[directory] = frozenset(entry.name for entry in os.scandir(directory))
+            except OSError:
+                self._listings[directory] = frozenset()
+        return self.open(f"{directory}/{name}") if name in self._listings[directory] else None
+
+    def open(self, path: str) -> Binary | None:
+        """The library at `path`; None if the loader would pass over it (another machine) or cannot read it."""
+        found = self._by_path.get(path)
+        if found is None:
+            try:
+                status = Path(path).stat()
+            except OSError:
+                return None
+            # The loader takes a file that it knows under another name for the same library.
+            key = (status.st_dev, status.st_ino)
+            if key not in self._by_inode:
+                try:
+                    self._by_inode[key] = Binary(path, path, read(path))
+                except ElfError:
+                    self._by_inode[key] = None
+            found = self._by_inode[key]
+        return self._fitting(found)
+
+    def _fitting(self, binary: Binary | None) -> Binary | None:
+        return binary if binary is not None and binary.elf.machine == self.machine else None
+
+
+@lru_cache(maxsize=4)
+def read_cache(machine: str, path: Path = CACHE) -> Mapping[str, str]:
+    """soname -> path of the loader's cache; empty where there is none, or one of an unknown form."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_CACHE)
+    except OSError:
+        return {}
+    start = data.find(_MAGIC)
+    if start < 0:
+        return {}
+    found: dict[str, str] = {}
+    wanted = _MACHINE_FLAGS.get(machine, -1)
+    try:
+        _, count, _ = _HEADER.unpack_from(data, start)
+        for number in range(count):
+            flags, key, value, _, hwcap = _ENTRY.unpack_from(
+                data, start + _HEADER.size + number * _ENTRY.size
+            )
+            if flags == wanted and not hwcap:
+                found.setdefault(_text(data, start + key), _text(data, start + value))
+    except (struct.error, ValueError):
+        return {}
+    return found
+
+
+def _text(data: bytes, offset: int) -> str:
+    return os.fsdecode(data[offset : data.index(b"\0", offset)])

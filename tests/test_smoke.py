@@ -1,0 +1,45 @@
+"""The smoke's way of running compilers, where compilers misbehave."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from envspec import smoke
+from envspec.errors import StageError
+
+
+def test_a_compiler_that_hangs_is_ended_with_all_that_it_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it called holds the pipe open: to end the compiler alone would mean to wait for the other."""
+    monkeypatch.setattr(smoke, "_TIMEOUT", 0.3)
+    called = tmp_path / "called"
+    started = time.monotonic()
+    with pytest.raises(StageError) as caught:
+        smoke._run(
+            "smoke-compile",
+            "nvcc did not compile a kernel",
+            ["sh", "-c", f"sleep 60 & echo $! > '{called}'; wait"],
+            os.environ,
+            tmp_path,
+        )
+    assert time.monotonic() - started < 10
+    assert caught.value.what == "nvcc did not compile a kernel within 0.3 s"
+    state = Path(f"/proc/{called.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_what_a_compiler_says_is_quoted_without_what_steers_terminals(tmp_path: Path) -> None:
+    with pytest.raises(StageError) as caught:
+        smoke._run(
+            "smoke-link",
+            "it failed",
+            ["sh", "-c", "printf 'bad \\033[31m\\n\\n'; exit 3"],
+            os.environ,
+            tmp_path,
+        )
+    assert (caught.value.what, caught.value.why) == ("it failed (exit 3)", "bad ?[31m")
