@@ -34,7 +34,7 @@ def run_probe(request: ProbeRequest, progress: Progress) -> ProbeReport:
     """Run the probes. Raises UsageError `output-*`, `probe-*`."""
     output, generation = current_generation(request.out)
     values = read_head(generation.manifest).script
-    facts = facts_for(request.out)
+    facts = msgspec.structs.replace(facts_for(request.out), inside=True)
     rows = choose(request.names, facts.packages)
     results: dict[str, ProbeResult] = {}
     findings = []

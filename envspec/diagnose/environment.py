@@ -24,6 +24,9 @@ _WAS_IT_INSIDE = (
     "This environment is as it was built, so first make sure that the process runs inside it (source out/sglang_env.sh, "
     "or envspec run). If it does:"
 )
+_WAS_INSIDE = (
+    "If a file has gone since the build (envspec verify tells), envspec repair puts it back. If not:"
+)
 _NOT_PACKAGES = ("toolkit", "driver", "gpu")
 _TOOLKIT = {
     "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
@@ -45,6 +48,8 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_arch: str = ""
     built: Mapping[str, str] = {}
     """What the build installed, by distribution: what `packages` has otherwise was changed after it."""
+    inside: bool = False
+    """The log is known to come from this environment."""
 
 
 def facts_of(out: Path) -> EnvironmentFacts:
@@ -88,7 +93,7 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
     if not mended and (facts.packages or facts.built):
         mended = _NOT_THE_ENVIRONMENT
     elif family.mends != "repair" and _as_built(facts):
-        mended = f"{_WAS_IT_INSIDE} {mended}"
+        mended = f"{_WAS_INSIDE if facts.inside else _WAS_IT_INSIDE} {mended}"
     return meaning, f"{fix} {mended}".strip()
 
 

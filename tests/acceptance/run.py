@@ -10,6 +10,7 @@ one of them has to fail; a JIT that passes there would prove nothing here.
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shlex
 import subprocess
@@ -18,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from envspec.diagnose import diagnose
 from envspec.probe.rows import SCRIPTS, probe_rows
 from envspec.uv import find_uv
 
@@ -126,20 +128,9 @@ def report(
 
 def first_error(text: str) -> str:
     """The line that a reader should look at first."""
-    signs = (
-        "fatal error:",
-        ": error:",
-        "cannot find -l",
-        "Unsupported .version",
-        "Error:",
-        "error:",
-        "FAILED",
-    )
-    for sign in signs:
-        for line in text.splitlines():
-            if sign in line:
-                return re.sub(r"\S*/", "", line.strip())[:110]
-    return (text.strip().splitlines() or ["no output"])[-1][:110]
+    cause = diagnose(io.BytesIO(text.encode())).cause
+    line = cause.text if cause else (text.strip().splitlines() or ["no output"])[-1]
+    return re.sub(r"\S*/(?=\S)", "", line.strip())[:110]
 
 
 if __name__ == "__main__":

@@ -41,6 +41,12 @@ def test_an_untouched_environment_may_not_be_the_one_of_the_log() -> None:
     assert said.endswith("envspec check --fix PROFILE, then envspec build PROFILE.")
 
 
+def test_a_log_that_is_known_to_be_of_this_environment() -> None:
+    said = _fix(ABI, EnvironmentFacts(packages=BUILT, built=BUILT, inside=True))
+    assert "make sure" not in said
+    assert "(envspec verify tells), envspec repair puts it back. If not:" in said
+
+
 def test_pins_that_were_never_built_are_mended_by_check() -> None:
     said = _fix(ABI, EnvironmentFacts(packages=BUILT))
     assert "make sure" not in said
