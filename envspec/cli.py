@@ -254,6 +254,83 @@ def explain(code: str | None) -> None:
     click.echo(run_explain(code), nl=False)
 
 
+@cli.command()
+@click.argument("log")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Relate the cause to this output, and tell which command mends it.",
+)
+@_json
+def diagnose(log: str, out: Path | None, as_json: bool) -> None:
+    """Find the root cause in LOG, a file or - for standard input: a server's, a compiler's, an installer's.
+
+    Exit 0 whenever the log was read.
+    """
+    from envspec.commands.diagnose import run_diagnose
+    from envspec.diagnose import render_text, to_json
+
+    found = run_diagnose(log, out)
+    click.echo(to_json(found) if as_json else render_text(found), nl=False)
+
+
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[PROFILE] [CHECK]...")
+@_out
+@click.option("--list", "listing", is_flag=True, help="List the checks and run none.")
+@_json
+def doctor(words: tuple[str, ...], out: Path, listing: bool, as_json: bool) -> None:
+    """Look at this machine: is it fit for PROFILE, and what on it would mislead the compilers?
+
+    It only reads. With names of checks, only those are run. Exit 1 if there are errors.
+    """
+    from envspec.commands.doctor import list_checks, read_words, run_doctor
+    from envspec.doctor.engine import all_checks
+
+    request = read_words(words, out)
+    if listing:
+        for line in list_checks(all_checks()):
+            click.echo(line)
+    else:
+        _show(run_doctor(request), as_json)
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@_out
+@click.option("--list", "listing", is_flag=True, help="List the probes and run none.")
+@click.option(
+    "--logs",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep what each probe printed, as DIR/NAME.log.",
+)
+@_json
+def probe(names: tuple[str, ...], out: Path, listing: bool, logs: Path | None, as_json: bool) -> None:
+    """Compile and link, in the environment and for its GPU, what its JIT compilers compile; on a GPU also run it.
+
+    Without NAME, everything whose packages are installed. Exit 1 if something fails.
+    """
+    from envspec.findings import to_json
+    from envspec.probe.rows import probe_rows
+    from envspec.progress import make_progress
+    from envspec.render import render_probes
+
+    if listing:
+        for row in probe_rows():
+            click.echo(
+                f"{row.name:<18}  {row.means}" + (f" ({', '.join(row.packages)})" if row.packages else "")
+            )
+        return
+    from envspec.commands.probe import ProbeRequest, run_probe
+
+    found = run_probe(ProbeRequest(out=out, names=names, logs=logs), make_progress())
+    click.echo(to_json(found) if as_json else render_probes(found), nl=False)
+    if found.errors:
+        raise click.exceptions.Exit(int(Exit.FINDINGS))
+
+
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @_out
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)

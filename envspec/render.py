@@ -17,6 +17,7 @@ from envspec.findings import Finding, Report, Severity
 
 if TYPE_CHECKING:
     from envspec.commands.generations import GcResult, GenerationList
+    from envspec.probe.reporting import ProbeReport
 
 
 def render_error(error: EnvspecError) -> str:
@@ -65,6 +66,18 @@ def render_report(report: Report) -> str:
     parts = [render_finding(f) for f in report.findings]
     parts.append(summary(report))
     return "\n".join(parts) + "\n"
+
+
+def render_probes(report: ProbeReport) -> str:
+    """One line a probe, then the findings of those that fail."""
+    lines = [
+        f"{row.outcome.value:<9}  {row.name:<18} {row.seconds:6.1f} s  {'; '.join(row.did)}".rstrip()
+        for row in report.probes
+    ]
+    lines += [render_finding(finding) for finding in report.findings]
+    working = sum(row.outcome.value == "works" for row in report.probes)
+    lines.append(f"probe: {working} of {len(report.probes)} work")
+    return "\n".join(lines) + "\n"
 
 
 def summary(report: Report) -> str:

@@ -18,6 +18,8 @@ from envspec.archs import known_archs
 from envspec.cli import cli
 from envspec.commands.explain import all_codes
 from envspec.consumers import Kind, consumers
+from envspec.coverage import coverage
+from envspec.diagnose.knowledge import knowledge
 from envspec.errors import Exit
 from envspec.explanations import explained_codes
 from envspec.profile.keys import ProfileKey, example_profile, profile_keys
@@ -33,6 +35,7 @@ def pages() -> dict[str, str]:
         "cli.md": _cli(),
         "codes.md": _codes(),
         "environment.md": _environment(),
+        "coverage.md": _coverage(),
     }
     return {name: "\n".join([NOTICE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
 
@@ -187,8 +190,9 @@ def _codes() -> list[str]:
         "",
         "## Rules",
         "",
-        "What `envspec check`, and the check inside `envspec build`, demand. A rule answers error, warning, note or unknown;",
-        "errors end in exit code 1 unless `--allow CODE` makes notes of them.",
+        "What `envspec check`, the check inside `envspec build`, `envspec doctor` (`host-*`, `env-*`) and `envspec probe`",
+        "(`probe-*`) demand. A rule answers error, warning, note or unknown; errors end in exit code 1 unless, for the check,",
+        "`--allow CODE` makes notes of them.",
         "",
         *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.rule)),
         "",
@@ -201,6 +205,51 @@ def _codes() -> list[str]:
             ((_linked(c.code), str(int(Exit[c.exit.name])), c.means) for c in all_codes() if not c.rule),
         ),
     ]
+
+
+def _coverage() -> list[str]:
+    rows = coverage()
+    families = {family.id: family for family in knowledge().families}
+    prevented = sum(bool(row.prevented) for row in rows)
+    earlier = sum(bool(row.prevented or row.check or row.audit or row.doctor or row.probe) for row in rows)
+    lines = [
+        "# Coverage",
+        "",
+        "Every cause that `envspec diagnose` knows by name, and what envspec does about it before it ends up in a log.",
+        f"Of {len(rows)} causes {prevented} are prevented by how an environment is made, {earlier} are prevented or found",
+        "before a server starts, and all are named in a log. Those without any mark show themselves only when a server runs:",
+        "models, the network, what it is asked to do, and limits of the loader and of the GPU.",
+        "",
+        "From `envspec/data/coverage.toml`; the causes are described in `envspec/diagnose/data`. A probe runs what it compiled",
+        "only where there is a GPU.",
+        "",
+    ]
+    for kind in dict.fromkeys(family.kind for family in families.values()):
+        chosen = [row for row in rows if families[row.family].kind is kind]
+        lines += [f"## {kind.value.capitalize()}", ""]
+        lines += _table(
+            (
+                "cause",
+                "prevented by construction",
+                "refused by `check`",
+                "found by `audit`",
+                "by `doctor`",
+                "by `probe`",
+            ),
+            (
+                (
+                    _code(row.family),
+                    row.prevented,
+                    *(
+                        ", ".join(map(_code, names))
+                        for names in (row.check, row.audit, row.doctor, row.probe)
+                    ),
+                )
+                for row in chosen
+            ),
+        )
+        lines.append("")
+    return lines
 
 
 def _linked(code: str) -> str:

@@ -13,6 +13,7 @@ from envspec.uv import UvErrorRow
 PACKAGE = Path(os_errors.__file__).parent
 _ERRORS = {"EnvspecError", "UsageError", "WorldError", "StageError"}
 _FINDINGS = {"error", "warning", "note", "unknown"}
+_YIELDING = ("check/rules", "doctor/checks", "probe")
 _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -31,7 +32,7 @@ def raised_codes() -> set[str]:
 def finding_codes() -> set[str]:
     """Every code of a finding that a rule makes."""
     found: set[str] = set()
-    for path in sorted((PACKAGE / "check" / "rules").glob("*.py")):
+    for path in sorted(path for place in _YIELDING for path in (PACKAGE / place).glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node) in _FINDINGS and node.args:
                 found |= _texts(node.args[0])

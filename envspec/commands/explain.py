@@ -11,6 +11,7 @@ import msgspec
 
 from envspec.check.engine import all_rules
 from envspec.data import load_table
+from envspec.doctor.engine import all_checks
 from envspec.errors import UsageError
 from envspec.explanations import explained_codes, explanation
 
@@ -55,6 +56,8 @@ def all_codes() -> tuple[Code, ...]:
     found = {row.code: Code(row.code, row.means, False, row.exit) for row in load_table("codes", ErrorRow)}
     rows = load_table("findings", FindingRow)
     found |= {row.code: Code(row.code, row.means, True, command=row.command) for row in rows}
+    # host-compiler is a rule of the check and a check of doctor: one question, one page.
+    found |= {row.name: Code(row.name, row.summary, True, command="doctor") for row in all_checks()}
     found |= {rule.code: Code(rule.code, rule.summary, True, command="check") for rule in all_rules()}
     return tuple(found[code] for code in sorted(found))
 

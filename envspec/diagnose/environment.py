@@ -19,6 +19,15 @@ _MENDS = {
     "repair": "Mended by: envspec repair.",
     "check": "The pins do not fit each other: envspec check --fix PROFILE, then envspec build PROFILE.",
 }
+_NOT_THE_ENVIRONMENT = "Neither envspec repair, check --fix nor a rebuild changes this."
+_WAS_IT_INSIDE = (
+    "This environment is as it was built, so first make sure that the process runs inside it (source out/sglang_env.sh, "
+    "or envspec run). If it does:"
+)
+_WAS_INSIDE = (
+    "If a file has gone since the build (envspec verify tells), envspec repair puts it back. If not:"
+)
+_NOT_PACKAGES = ("toolkit", "driver", "gpu")
 _TOOLKIT = {
     "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
     "ptxas and nvvm": ("nvidia-nvvm",),
@@ -37,6 +46,10 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the CUDA toolkit and their versions, such as nvcc and runtime headers."""
     driver: str = ""
     gpu_arch: str = ""
+    built: Mapping[str, str] = {}
+    """What the build installed, by distribution: what `packages` has otherwise was changed after it."""
+    inside: bool = False
+    """The log is known to come from this environment."""
 
 
 def facts_of(out: Path) -> EnvironmentFacts:
@@ -54,22 +67,50 @@ def facts_of(out: Path) -> EnvironmentFacts:
 
 
 def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> tuple[str, str]:
-    """Add to meaning and fix what this environment has of the packages the family is about."""
+    """Add to meaning and fix what this environment has of the packages the family is about, and which command mends it."""
     have = [f"your {name} is {facts.packages[name]}" for name in family.packages if name in facts.packages]
     missing = [
         f"{name} is not installed"
         for name in family.packages
-        if facts.packages and name not in facts.packages
+        if facts.packages and name not in facts.packages and name not in _NOT_PACKAGES
     ]
     if "toolkit" in family.packages:
         have = [f"your {part} is {version}" for part, version in facts.toolkit.items()] + have
-        missing = [m for m in missing if not m.startswith("toolkit ")]
     if "driver" in family.packages and facts.driver:
         have.append(f"your driver is {facts.driver}")
-        missing = [m for m in missing if not m.startswith("driver ")]
-    missing = [m for m in missing if not m.startswith(("driver ", "toolkit "))]
+    if "gpu" in family.packages and facts.gpu_arch:
+        have.append(f"it is built for GPUs of architecture {facts.gpu_arch}")
     said = "; ".join(have + missing)
     if said:
         meaning = f"{meaning} In this environment: {said}."
+    changed = _changed(family, facts)
+    if changed:
+        return (
+            f"{meaning} Changed after the build: {'; '.join(changed)}.",
+            f"{fix} {_MENDS['repair']}".strip(),
+        )
     mended = _MENDS.get(family.mends, "")
+    if not mended and (facts.packages or facts.built):
+        mended = _NOT_THE_ENVIRONMENT
+    elif family.mends != "repair" and _as_built(facts):
+        mended = f"{_WAS_INSIDE if facts.inside else _WAS_IT_INSIDE} {mended}"
     return meaning, f"{fix} {mended}".strip()
+
+
+def _as_built(facts: EnvironmentFacts) -> bool:
+    return bool(facts.built) and all(facts.packages.get(name) == was for name, was in facts.built.items())
+
+
+def _changed(family: Family, facts: EnvironmentFacts) -> list[str]:
+    """The packages of the family that are not what the build installed: somebody else's pip was here."""
+    if not facts.built or not facts.packages:
+        return []
+    names = set(family.packages)
+    if "toolkit" in names:
+        names |= {name for row in _TOOLKIT.values() for name in row}
+    changed = []
+    for name in sorted(names & {*facts.built, *facts.packages}):
+        was, now = facts.built.get(name), facts.packages.get(name)
+        if was is not None and was != now:
+            changed.append(f"{name} was {was}, is {now}" if now else f"{name} {was} is gone")
+    return changed

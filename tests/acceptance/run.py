@@ -2,14 +2,15 @@
 
     python -m tests.acceptance.run [--out DIR] [NAME...]
 
-Each JIT runs in a shell that did nothing but source the environment script, with empty JIT caches of its own, without a
-GPU. Then comes the contrast: the same set installed by plain `uv pip install` with a naive CUDA_HOME, in which every
+Each probe (envspec/probe) runs in a shell that did nothing but source the environment script, with empty JIT caches of its
+own, without a GPU. Then comes the contrast: the same set installed by plain `uv pip install` with a naive CUDA_HOME, in which every
 one of them has to fail; a JIT that passes there would prove nothing here.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shlex
 import subprocess
@@ -18,12 +19,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from envspec.diagnose import diagnose
+from envspec.probe.rows import SCRIPTS, probe_rows
 from envspec.uv import find_uv
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
 PROFILE = REPOSITORY / "profiles" / "rtx-pro-6000.toml"
-JITS = tuple(sorted(p.stem for p in (HERE / "jits").glob("*.py") if p.stem != "imports"))
+JITS = {row.name: row for row in probe_rows()}
 BARE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -47,10 +50,15 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def script_of(name: str) -> Path:
+    """The probe's script; the imports are this run's own."""
+    return SCRIPTS / JITS[name].script if name in JITS else HERE / f"{name}.py"
+
+
 def sourced(name: str, out: Path) -> bool:
     """Run one script in a shell that only sourced the environment; True if it succeeded."""
     script = shlex.quote(str(out.resolve() / "sglang_env.sh"))
-    jit = shlex.quote(str(HERE / "jits" / f"{name}.py"))
+    jit = shlex.quote(str(script_of(name)))
     with tempfile.TemporaryDirectory(prefix="envspec-home-") as home:
         command = f". {script} && exec python {jit}"
         return report(
@@ -86,12 +94,12 @@ def contrast(out: Path) -> list[bool]:
             "TORCH_CUDA_ARCH_LIST": number,
         }
         python_in_venv = str(venv / "bin" / "python")
-        needs_toolkit = [name for name in JITS if name != "triton_cubin"]  # triton brings its own ptxas
+        needs_toolkit = [row.name for row in JITS.values() if row.toolkit]
         return [
             report(
                 name,
                 "plain uv",
-                [python_in_venv, str(HERE / "jits" / f"{name}.py")],
+                [python_in_venv, str(script_of(name))],
                 environment,
                 Path(work),
                 expect=False,
@@ -120,20 +128,9 @@ def report(
 
 def first_error(text: str) -> str:
     """The line that a reader should look at first."""
-    signs = (
-        "fatal error:",
-        ": error:",
-        "cannot find -l",
-        "Unsupported .version",
-        "Error:",
-        "error:",
-        "FAILED",
-    )
-    for sign in signs:
-        for line in text.splitlines():
-            if sign in line:
-                return re.sub(r"\S*/", "", line.strip())[:110]
-    return (text.strip().splitlines() or ["no output"])[-1][:110]
+    cause = diagnose(io.BytesIO(text.encode())).cause
+    line = cause.text if cause else (text.strip().splitlines() or ["no output"])[-1]
+    return re.sub(r"\S*/(?=\S)", "", line.strip())[:110]
 
 
 if __name__ == "__main__":

@@ -38,8 +38,6 @@ def test_case(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("row", FOUND, ids=lambda row: row["file"])
 def test_case_in_a_long_log_under_the_memory_advice(row: dict[str, str]) -> None:
-    if "swallowed" in row["family"]:
-        pytest.xfail("what was swallowed is named only if the failure after it is about it")
     answer = logs.of(logs.buried(_log(row)))
     assert answer.verdict == "cause-found"
     assert answer.cause is not None

@@ -1,0 +1,1 @@
+"""The questions, by what they look at."""

@@ -1,0 +1,226 @@
+"""Host compiler, Python's headers, the C and C++ libraries, build tools."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator
+
+from envspec import elf
+from envspec.check.rules.build import error, note, unknown, warning
+from envspec.check.tables import compiler_limit
+from envspec.doctor.engine import Wanted, check
+from envspec.doctor.host import Host
+from envspec.doctor.loader import candidates, find
+from envspec.findings import Finding
+
+_INSTALL_CXX = "install one: apt-get install g++, or dnf install gcc-c++"
+# What the wheels of the shipped profile ask for, read from all 508 libraries: torch and triton the first, one module of
+# sglang the second.
+_GLIBC, _GLIBC_ALL = (2, 28), (2, 34)
+_GLIBCXX = (3, 4, 22)
+
+
+@check("host-libc")
+def libraries_are_new_enough(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """glibc and libstdc++ are as new as the wheels ask for, and no older copy stands before the system's."""
+    machine = platform.machine()
+    if host.glob("/lib/ld-musl-*.so.1") and find(host, "libc.so.6") is None:
+        yield error(
+            "host-libc", "libc", "this system uses musl; the wheels are made for glibc",
+            fix="use a distribution with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, RHEL 9)",
+        )  # fmt: skip
+        return
+    glibc = _defined(host, "libc.so.6", "GLIBC")
+    if glibc is None:
+        yield unknown("host-libc", "libc.so.6", f"the version of glibc cannot be read on this {machine}")
+    elif glibc[0] < _GLIBC_ALL:
+        old = glibc[0] < _GLIBC
+        yield (error if old else warning)(
+            "host-libc",
+            glibc[1],
+            f"glibc is {_dotted(glibc[0])}; {'torch' if old else 'one module of sglang'} needs "
+            f"{_dotted(_GLIBC if old else _GLIBC_ALL)}",
+            evidence=["seen as: version `GLIBC_2.34' not found"],
+            fix="use a newer distribution, or a container of one (Debian 12, Ubuntu 22.04, RHEL 9)",
+        )
+    yield from _cxx_library(host)
+
+
+def _cxx_library(host: Host) -> Iterator[Finding]:
+    copies = list(candidates(host, "libstdc++.so.6"))
+    if not copies:
+        yield error(
+            "host-libc", "libstdc++.so.6", "the loader finds no libstdc++.so.6, which torch needs",
+            fix="apt-get install libstdc++6, or dnf install libstdc++",
+        )  # fmt: skip
+        return
+    versions = [(path, why, _highest(host, path, "GLIBCXX")) for path, why in copies]
+    path, why, version = versions[0]
+    if version is None:
+        yield unknown("host-libc", path, f"the version of {path} cannot be read")
+        return
+    if version < _GLIBCXX:
+        yield error(
+            "host-libc",
+            path,
+            f"{path} goes up to GLIBCXX_{_dotted(version)}; torch needs GLIBCXX_{_dotted(_GLIBCXX)}",
+            evidence=[f"found by {why}", "seen as: version `GLIBCXX_3.4.22' not found"],
+            fix="use a newer distribution"
+            if why != "LD_LIBRARY_PATH"
+            else "take its directory out of LD_LIBRARY_PATH",
+        )
+        return
+    newer = next(((p, v) for p, _, v in versions[1:] if v is not None and v > version), None)
+    if newer is not None and why == "LD_LIBRARY_PATH":
+        yield warning(
+            "host-libc",
+            path,
+            f"{path} (GLIBCXX_{_dotted(version)}) is loaded instead of the newer {newer[0]} (GLIBCXX_{_dotted(newer[1])})",
+            evidence=[
+                "what the host compiler makes needs the newer one",
+                "seen as: version `GLIBCXX_...' not found",
+            ],
+            fix=f"take {path.rpartition('/')[0]} out of LD_LIBRARY_PATH",
+        )
+
+
+def _defined(host: Host, soname: str, prefix: str) -> tuple[tuple[int, ...], str] | None:
+    found = find(host, soname)
+    version = _highest(host, found[0], prefix) if found else None
+    return (version, found[0]) if found and version else None
+
+
+def _highest(host: Host, path: str, prefix: str) -> tuple[int, ...] | None:
+    """The highest version of a prefix that a library defines."""
+    try:
+        defined = elf.read(host.at(host.real(path))).version_definitions
+    except (elf.ElfError, OSError):
+        return None
+    numbers = [re.fullmatch(rf"{prefix}_(\d+(?:\.\d+)*)", row.version) for row in defined]
+    return max((tuple(map(int, n[1].split("."))) for n in numbers if n), default=None)
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+@check("host-tools")
+def build_tools_are_there(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """ninja is brought by the profile or is on PATH; git is there if something is built from source."""
+    brought = wanted.profile is not None and any(p.name == "ninja" for p in wanted.profile.packages)
+    if not brought and host.which("ninja") is None:
+        yield (error if wanted.profile is not None else warning)(
+            "host-tools",
+            "ninja",
+            "there is no ninja: flashinfer, torch and SGLang start it by name for every kernel",
+            evidence=["neither on PATH nor among the profile's packages"],
+            fix='add ninja = "*" to [packages] of the profile',
+        )
+    if wanted.profile is not None and wanted.profile.allow_sdists and host.which("git") is None:
+        yield warning(
+            "host-tools",
+            "git",
+            "there is no git, and the profile builds from source: such builds often call it",
+            evidence=[f"allowed to build: {', '.join(wanted.profile.allow_sdists)}"],
+            fix="apt-get install git, or dnf install git",
+        )
+
+
+@check("host-compiler", slow=True)
+def compiler_suits_nvcc(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """There is a C++ compiler, one that the profile's nvcc accepts, and CC is of the same kind."""
+    path = cxx(host)
+    if path is None:
+        asked = host.environ.get("CXX", "")
+        yield error(
+            "host-compiler",
+            "c++",
+            "there is no C++ compiler: nvcc and every JIT call it for the host side of a kernel",
+            evidence=["looked for c++ and g++ on PATH" + (f", and for CXX={asked}" if asked else "")],
+            fix=_INSTALL_CXX,
+        )
+        return
+    named = host.environ.get("CXX", "").split()
+    if named and host.which(named[0]) is None:
+        yield warning(
+            "host-compiler", "CXX", f"CXX={named[0]} is not there; some JITs take {path}, others fail",
+            fix="unset CXX, or install it",
+        )  # fmt: skip
+    yield from _suits(host, wanted, path, "CXX" if named else path)
+    cc = host.environ.get("CC", "").split()
+    if cc:
+        found = host.which(cc[0])
+        if found is None:
+            yield error(
+                "host-compiler", "CC", f"CC={cc[0]} is not there, and flashinfer gives it to nvcc (-ccbin)",
+                fix="unset CC, or install it",
+            )  # fmt: skip
+        elif host.real(found) != host.real(path):
+            yield from _suits(host, wanted, found, "CC")
+    conda = host.environ.get("CONDA_PREFIX", "")
+    if conda and path.startswith(conda.rstrip("/") + "/"):
+        yield warning(
+            "host-compiler",
+            path,
+            f"{path} is conda's: it compiles against conda's own C library and may not find the system's",
+            fix="conda deactivate, or set CC and CXX to the system's compiler",
+        )
+
+
+def cxx(host: Host) -> str | None:
+    """The C++ compiler that JITs will use: $CXX, else c++, else g++."""
+    named = host.environ.get("CXX", "").split()
+    return next((found for name in (*named[:1], "c++", "g++") if (found := host.which(name))), None)
+
+
+def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Finding]:
+    version = host.compiler_version(path)
+    if version is None:
+        yield unknown("host-compiler", subject, f"{path} does not tell its version")
+        return
+    family, (major, minor) = version
+    if wanted.cuda is None:
+        yield note("host-compiler", subject, f"{path} is {family} {major}.{minor}")
+        return
+    release = f"{wanted.cuda[0]}.{wanted.cuda[1]}"
+    limit = compiler_limit(family, wanted.cuda)
+    if limit is None:
+        yield unknown(
+            "host-compiler", subject, f"it is not known which {family} nvcc of CUDA {release} accepts",
+            evidence=[f"{path} is {family} {major}.{minor}"],
+            fix="envspec probe cuda-plain tries it in a built environment",
+        )  # fmt: skip
+    elif major > limit:
+        older = "clang" if family == "clang" else "gcc"
+        cxx_name = f"clang++-{limit}" if family == "clang" else f"g++-{limit}"
+        yield error(
+            "host-compiler",
+            subject,
+            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
+            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
+            fix=f"install {cxx_name} and set CC={older}-{limit} CXX={cxx_name}",
+        )
+    else:
+        yield note(
+            "host-compiler", subject, f"{path} is {family} {major}.{minor}; nvcc accepts up to {limit}"
+        )
+
+
+@check("host-python", slow=True)
+def python_has_headers(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """The Python that the profile would get is there, and has Python.h."""
+    if wanted.profile is None:
+        return
+    python = host.python_for(wanted.profile)
+    if not python.headers:
+        yield error(
+            "host-python",
+            str(python.path),
+            f"Python {python.version} at {python.path} has no Python.h: triton and torch extensions cannot be compiled",
+            evidence=["seen as: fatal error: Python.h: No such file or directory"],
+            fix=f"apt-get install python{python.minor}-dev (RHEL: python{python.minor}-devel), "
+            f"or uv python install {python.minor}",
+        )
+    else:
+        yield note("host-python", str(python.path), f"Python {python.version} at {python.path}, with headers")

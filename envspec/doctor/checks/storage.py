@@ -1,0 +1,180 @@
+"""Directories: where the environment goes, where caches and temporary files lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envspec.check.rules.build import error, note, warning
+from envspec.doctor.engine import Wanted, check
+from envspec.doctor.host import Host
+from envspec.findings import Finding
+
+_GIB = 1 << 30
+ENVIRONMENT = 12 * _GIB
+"""The first profile takes 9.0 GB on disk, its kernels and the wheels' cache the rest."""
+_TIGHT = 2 * _GIB
+_FULL = _GIB // 2
+
+
+def gib(number: int) -> str:
+    """`3.2 GiB`."""
+    return f"{number / _GIB:.1f} GiB"
+
+
+@check("host-disk")
+def disk_has_room(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """The disk of the output directory has room for an environment and for what the JITs compile."""
+    space = host.space(wanted.out)
+    if space is None:
+        return
+    built = host.exists(f"{wanted.out}/envspec.json")
+    needed = _TIGHT if built else ENVIRONMENT
+    evidence = [f"{host.nearest(wanted.out)}: {gib(space.free)} free of {gib(space.total)}"]
+    if space.free < _FULL:
+        yield error(
+            "host-disk", wanted.out, f"the disk of {wanted.out} is full", evidence=evidence,
+            fix="free space (envspec gc removes old generations), or name another --out",
+        )  # fmt: skip
+    elif space.free < needed:
+        for_what = "what the JITs compile" if built else "an environment of the size of the shipped profile"
+        yield warning(
+            "host-disk",
+            wanted.out,
+            f"{gib(space.free)} are free for {wanted.out}; {for_what} wants {gib(needed)}",
+            evidence=evidence,
+            fix="free space (envspec gc removes old generations), or name another --out",
+        )
+    mount = host.mount(wanted.out)
+    if mount is not None and "noexec" in mount.options:
+        yield error(
+            "host-disk",
+            wanted.out,
+            f"{mount.point} is mounted noexec: neither Python nor a compiled kernel can be loaded from {wanted.out}",
+            fix="name an --out on another file system",
+        )
+    if mount is not None and mount.over_network:
+        yield warning(
+            "host-disk",
+            wanted.out,
+            f"{wanted.out} lies on {mount.type}: imports and compilers are slow there, and locks may not hold",
+            evidence=[f"{mount.point} is a {mount.type} mount"],
+            fix="name an --out on a local disk",
+        )
+
+
+@check("host-tmp")
+def temporary_files_can_be_run(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """The directory for temporary files can be written to, has room, and is not mounted noexec."""
+    path = host.environ.get("TMPDIR") or "/tmp"
+    subject = "TMPDIR" if host.environ.get("TMPDIR") else path
+    if not host.is_dir(path):
+        yield error(
+            "host-tmp", subject, f"{path} is not there: compilers have nowhere to write",
+            fix="set TMPDIR to a directory that exists",
+        )  # fmt: skip
+        return
+    if not host.writable(path):
+        yield error(
+            "host-tmp", subject, f"{path} cannot be written to: compilers fail",
+            fix="set TMPDIR to a directory of yours",
+        )  # fmt: skip
+        return
+    mount = host.mount(path)
+    if mount is not None and "noexec" in mount.options:
+        yield warning(
+            "host-tmp",
+            subject,
+            f"{path} is mounted noexec: a JIT that loads what it just compiled there fails",
+            evidence=[
+                f"{mount.point} is a {mount.type} mount",
+                "seen as: failed to map segment from shared object",
+            ],
+            fix="set TMPDIR to a directory on another file system",
+        )
+    space = host.space(path)
+    if space is not None and space.free < _TIGHT:
+        yield (error if space.free < _FULL // 4 else warning)(
+            "host-tmp", subject, f"{gib(space.free)} are free in {path}; large kernels take more while they are compiled",
+            fix="free space there, or set TMPDIR to another disk",
+        )  # fmt: skip
+
+
+_CACHES = (
+    # variable, default below HOME, whether builds by envspec itself fail without it
+    ("UV_CACHE_DIR", ".cache/uv", True),
+    ("XDG_CACHE_HOME", ".cache", True),
+    ("HF_HOME", ".cache/huggingface", False),
+    ("TRITON_HOME", ".triton", False),
+    ("CUDA_CACHE_PATH", ".nv/ComputeCache", False),
+    ("FLASHINFER_WORKSPACE_BASE", ".cache/flashinfer", False),
+    ("VLLM_CACHE_ROOT", ".cache/vllm", False),
+)
+
+
+@check("host-caches")
+def caches_can_be_used(host: Host, wanted: Wanted) -> Iterator[Finding]:
+    """Cache directories are no dangling links, can be written to, and lie on a local, executable disk with room."""
+    home = host.environ.get("HOME", "")
+    if not home.startswith("/"):
+        yield warning(
+            "host-caches",
+            "HOME",
+            "HOME is not set: caches go to where each program thinks best",
+            fix="set HOME",
+        )
+        return
+    if host.exists(home) and not host.writable(home):
+        yield warning(
+            "host-caches", home, f"{home} cannot be written to, and caches lie below it",
+            fix="set HOME, or XDG_CACHE_HOME and UV_CACHE_DIR, to a directory of yours",
+        )  # fmt: skip
+    looked_at: set[str] = set()
+    for variable, default, needed in _CACHES:
+        path = host.environ.get(variable) or f"{home}/{default}"
+        if path.startswith("/") and path not in looked_at:
+            looked_at.add(path)
+            yield from _cache(host, path, variable, needed)
+
+
+def _cache(host: Host, path: str, variable: str, needed: bool) -> Iterator[Finding]:
+    elsewhere = f"set {variable} to a directory of yours on a local disk"
+    if host.is_link(path) and not host.exists(path):
+        yield (error if needed else warning)(
+            "host-caches",
+            path,
+            f"{path} is a dangling link: what makes its directory fails (File exists)",
+            evidence=[f"it leads to {host.real(path)}"],
+            fix=f"mkdir -p {host.real(path)}, or remove the link",
+        )
+        return
+    if not host.exists(path):
+        return
+    if not host.is_dir(path):
+        yield (error if needed else warning)(
+            "host-caches", path, f"{path} is not a directory", fix=f"move it away, or {elsewhere}"
+        )
+        return
+    if not host.writable(path):
+        yield (error if needed else warning)(
+            "host-caches",
+            path,
+            f"{path} cannot be written to",
+            fix=f"chown it (was it made by root?), or {elsewhere}",
+        )
+    mount = host.mount(path)
+    if mount is not None and "noexec" in mount.options and variable != "HF_HOME":
+        yield warning(
+            "host-caches",
+            path,
+            f"{path} is mounted noexec: kernels that are kept there cannot be loaded",
+            fix=elsewhere,
+        )
+    if mount is not None and mount.over_network and variable != "HF_HOME":
+        yield note(
+            "host-caches", path, f"{path} lies on {mount.type}, where file locks may not hold", fix=elsewhere
+        )
+    space = host.space(path)
+    if space is not None and space.free < _FULL:
+        yield warning(
+            "host-caches", path, f"the disk of {path} is full ({gib(space.free)} free)", fix=elsewhere
+        )

@@ -1,0 +1,38 @@
+"""The coverage table: one row a cause family, in its order, and every name in it exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from envspec.check.engine import all_rules
+from envspec.commands.explain import all_codes
+from envspec.coverage import CoverageRow, coverage
+from envspec.diagnose.knowledge import knowledge
+from envspec.doctor.engine import all_checks
+from envspec.probe.rows import probe_rows
+
+KNOWN = {
+    "check": {rule.code for rule in all_rules()},
+    "audit": {code.code for code in all_codes() if code.command == "audit"},
+    "doctor": {row.name for row in all_checks()},
+    "probe": {row.name for row in probe_rows()},
+}
+
+
+def test_every_family_has_one_row_in_the_order_of_the_tables() -> None:
+    assert [row.family for row in coverage()] == [family.id for family in knowledge().families]
+
+
+@pytest.mark.parametrize("row", coverage(), ids=lambda row: row.family)
+def test_what_a_row_names_exists(row: CoverageRow) -> None:
+    for column, known in KNOWN.items():
+        named = getattr(row, column)
+        assert set(named) <= known, column
+        assert len(set(named)) == len(named)
+    assert not row.prevented or row.prevented.endswith((".", ")."))
+
+
+def test_every_check_of_doctor_and_every_probe_is_there_for_a_known_cause() -> None:
+    for column in ("doctor", "probe"):
+        used = {name for row in coverage() for name in getattr(row, column)}
+        assert KNOWN[column] - used <= {"env-lists"}
