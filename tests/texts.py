@@ -14,7 +14,7 @@ def without_more(text: str) -> str:
         head = _HEAD.match(line)
         code = head[1] if head else code
         if line.startswith("  more: envspec explain "):
-            assert line == f"  more: envspec explain {code}\n", line
+            assert line.rstrip("\n") == f"  more: envspec explain {code}", line
         else:
             lines.append(line)
-    return "".join(lines)
+    return "".join(lines) if text.endswith("\n") else "".join(lines).rstrip("\n")

@@ -19,6 +19,7 @@ from envspec.elf import ElfError
 from envspec.findings import Finding
 from envspec.render import render_finding
 from tests.audit.conftest import Workbench
+from tests.texts import without_more
 
 A, F = 1 << 20, 1 << 21
 
@@ -179,7 +180,7 @@ def test_a_package_is_told_file_by_file_with_what_goes_missing(bench: Workbench)
     )
     paths = ("sgl_kernel/flash_ops.abi3.so", "sgl_kernel/sm100/common_ops.abi3.so")
     bench.package("sglang_kernel", "0.4.2", *paths)
-    assert render_finding(gpu_findings(bench, "12.0a")["gpu-code sglang-kernel"]) == (
+    assert without_more(render_finding(gpu_findings(bench, "12.0a")["gpu-code sglang-kernel"])) == (
         "note[gpu-code]: sglang-kernel 0.4.2 on sm_120a: native\n"
         "  missing on sm_120a: FlashAttention-3; SGLang takes another attention backend: flashinfer, triton or trtllm_mha\n"
         "  sgl_kernel/flash_ops.abi3.so: SASS 80 90a, PTX none: no kernel image\n"
@@ -190,7 +191,7 @@ def test_a_package_is_told_file_by_file_with_what_goes_missing(bench: Workbench)
 def test_a_package_with_code_for_other_gpus_only_is_a_warning(bench: Workbench) -> None:
     library_with(bench, "mine/k.so", container(entry(2, 90)))
     bench.package("mine", "1", "mine/k.so")
-    assert render_finding(gpu_findings(bench, "12.0a")["gpu-code-none mine"]) == (
+    assert without_more(render_finding(gpu_findings(bench, "12.0a")["gpu-code-none mine"])) == (
         "warning[gpu-code-none]: mine 1 on sm_120a: no kernel image\n"
         "  mine/k.so: SASS 90, PTX none: no kernel image"
     )
@@ -203,7 +204,7 @@ def test_ptx_that_is_newer_than_the_driver_is_a_warning(bench: Workbench) -> Non
     assert "PTX-JIT: compute_90 runs on everything later of CUDA 13.2" in render_finding(
         found["gpu-code mine"]
     )
-    assert render_finding(found["gpu-code-ptx mine"]) == (
+    assert without_more(render_finding(found["gpu-code-ptx mine"])) == (
         "warning[gpu-code-ptx]: mine: PTX of CUDA 13.2, which driver 580.65.06 (CUDA 13.0) does not compile\n"
         "  mine/k.so\n"
         "  fix: run a driver of 595.45.04 or newer"

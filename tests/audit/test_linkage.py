@@ -12,6 +12,7 @@ from envspec.findings import Finding
 from envspec.render import render_finding
 from tests.audit.conftest import Workbench
 from tests.audit.loader_oracle import ask_the_loader
+from tests.texts import without_more
 
 LEAF = "int leaf(void) { return 1; }"
 MIDDLE = "int leaf(void); int middle(void) { return leaf(); }"
@@ -137,7 +138,7 @@ def findings(bench: Workbench, code: str) -> list[Finding]:
 
 def rendered(bench: Workbench, code: str) -> str:
     (found,) = findings(bench, code)
-    return render_finding(found)
+    return without_more(render_finding(found))
 
 
 def test_a_missing_library_is_named_with_its_places(bench: Workbench) -> None:

@@ -6,13 +6,14 @@ from envspec.audit.binaries import list_files
 from envspec.audit.ownership import ownership_findings
 from envspec.render import render_finding
 from tests.audit.conftest import Workbench
+from tests.texts import without_more
 
 
 def found(bench: Workbench, *, hashes: bool = False, **environment: object) -> list[str]:
     """The rendered findings."""
     files = list_files(bench.venv)
     findings = ownership_findings(bench.environment(**environment), files, hashes=hashes)
-    return [render_finding(finding) for finding in findings]
+    return [without_more(render_finding(finding)) for finding in findings]
 
 
 def write(bench: Workbench, path: str, text: str) -> None:
