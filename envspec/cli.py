@@ -471,9 +471,10 @@ def diff(a: str, b: str, out: Path, as_json: bool) -> None:
     from envspec.difference import compare, render, side_of
     from envspec.findings import to_json
     from envspec.output import Output
+    from envspec.resources import find_profile
 
     output = Output(out.resolve())
-    found = compare(side_of(a, output), side_of(b, output))
+    found = compare(side_of(str(find_profile(a)), output), side_of(str(find_profile(b)), output))
     click.echo(to_json(found), nl=False) if as_json else click.echo("\n".join(render(found)))
 
 

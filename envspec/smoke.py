@@ -50,13 +50,18 @@ class SmokeResult(msgspec.Struct, frozen=True):
 
 def smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
     """Compile and link; raise StageError `smoke-*` with the compiler's own words."""
-    # A compiler that is ended leaves its temporary files. They cannot lie in `work`: fatbinary splits their path at commas.
+    # A compiler that is ended leaves its temporary files. They lie in `work`, which the next build sweeps, wherever its
+    # path allows that: fatbinary splits the paths of its inputs at commas.
+    work.mkdir(parents=True)
+    if "," not in str(work):
+        inside = work / "tmp"
+        inside.mkdir()
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(inside)}, work)
     with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
         return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work)
 
 
 def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
-    work.mkdir(parents=True)
     source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
     source.write_text(KERNEL, encoding="utf-8")
     gencode = f"arch=compute_{arch.number},code=sm_{arch.number}"
