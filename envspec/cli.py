@@ -313,17 +313,20 @@ def verify(out: Path, thorough: bool, as_json: bool) -> None:
 @cli.command()
 @_out
 @click.option("--prune", is_flag=True, help="Also remove packages that are not in the lock.")
+@click.option(
+    "--hash", "thorough", is_flag=True, help="Read every file instead of trusting size, time and inode."
+)
 @click.option("--profile", help="The profile, where its packages come from an index that it names itself.")
 @_json
 @_offline
-def repair(out: Path, prune: bool, profile: str | None, as_json: bool, offline: bool) -> None:
+def repair(out: Path, prune: bool, thorough: bool, profile: str | None, as_json: bool, offline: bool) -> None:
     """Put back exactly what has drifted in the current environment."""
     from envspec.commands.verify import run_repair
     from envspec.progress import make_progress
     from envspec.resources import find_profile
 
     path = find_profile(profile) if profile else None
-    _show(run_repair(out, path, prune, offline, make_progress(), _waiting).report, as_json)
+    _show(run_repair(out, path, prune, thorough, offline, make_progress(), _waiting).report, as_json)
 
 
 @cli.command()
@@ -344,9 +347,9 @@ def upgrade(
     offline: bool,
 ) -> None:
     """Raise PACKAGES (or all) of PROFILE: lock, check, show, ask, build, and switch only if everything passed."""
-    from envspec.commands.upgrade import UpgradeRequest, run_upgrade
     from envspec.progress import make_progress
     from envspec.resources import find_profile
+    from envspec.upgrade import UpgradeRequest, run_upgrade
 
     def confirm(changes: list[str]) -> bool:
         for change in changes:

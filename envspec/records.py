@@ -25,7 +25,10 @@ _CHUNK = 1 << 20
 
 
 class RecordRow(msgspec.Struct, frozen=True):
-    """One file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none."""
+    """One file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none.
+
+    `size` is -1 where RECORD has none.
+    """
 
     path: str
     sha256: str
@@ -81,7 +84,7 @@ def _row(row: list[str]) -> RecordRow:
         path = posixpath.normpath(path)
     digest = row[1] if len(row) > 1 else ""
     size = row[2] if len(row) > 2 else ""
-    return RecordRow(path, _hex(digest), int(size) if size.isdecimal() else 0)
+    return RecordRow(path, _hex(digest), int(size) if size.isdecimal() else -1)
 
 
 def _hex(digest: str) -> str:

@@ -108,4 +108,8 @@ def render_gc(result: GcResult) -> str:
     for row in result.in_use:
         lines.append(f"kept generation {row.number}, which is in use:")
         lines += [f"  {user}" for user in row.users]
+    if result.unseen and result.removed:
+        lines.append(
+            f"{result.unseen} processes of other users could not be asked what they use; root can ask them all"
+        )
     return "".join(printable(line) + "\n" for line in lines)

@@ -15,7 +15,16 @@ from envspec.errors import UsageError
 from envspec.explanations import explained_codes, explanation
 
 # `sdist` is yielded by the rule "wheel-missing", whose question it shares.
-_FURTHER_FINDINGS = {"sdist": "No package is built from source unless the profile allows it."}
+_FURTHER_FINDINGS = {
+    "sdist": "No package is built from source unless the profile allows it.",
+    # What `envspec verify` asks of an environment on disk.
+    "drift-added": "Nothing is in the environment that was not there when it was published.",
+    "drift-changed": "Every file has the content and the permissions that it was published with.",
+    "drift-missing": "Every file that was published is there.",
+    "drift-replaced": "Every package has the version that was locked.",
+    "drift-script": "The environment script is the one that was published.",
+    "drift-toolkit": "CUDA_HOME holds what the toolkit's wheels brought and envspec laid out.",
+}
 
 
 class ErrorExit(str, Enum):
