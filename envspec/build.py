@@ -129,6 +129,7 @@ class _Build:
             return self.result(current, head.digest, built=False)
         checked = self.check(lock)
         self.output.sweep()
+        self.output.sweep_toolchains(caches=False)
         generation = self.output.begin()
         try:
             venv = self.install(lock, generation)

@@ -165,13 +165,20 @@ class Output:
         for name in _names(self.toolchains_dir):
             if name.startswith("new-"):
                 remove_tree(self.toolchains_dir / name)
-        for name in self.unneeded_toolchains():
-            remove_tree(self.toolchains_dir / name)
         remove_tree(self.work)
         for place in (self.root, self.state, *(self.generation(n).path for n in self.numbers())):
             for name in _names(place):
                 if _TEMPORARY.fullmatch(name):
                     remove_tree(place / name)
+
+    def sweep_toolchains(self, *, caches: bool) -> tuple[str, ...]:
+        """Remove the toolchains that nothing needs, and with `caches` what JIT compilers keep for them."""
+        names = self.unneeded_toolchains()
+        for name in names:
+            remove_tree(self.toolchains_dir / name)
+            if caches:
+                remove_tree(self.jit_dir / name)
+        return names
 
     def unneeded_toolchains(self) -> tuple[str, ...]:
         """Finished toolchains that no generation refers to and no process uses."""

@@ -109,7 +109,8 @@ def render_gc(result: GcResult) -> str:
         lines.append(f"kept generation {row.number}, which is in use:")
         lines += [f"  {user}" for user in row.users]
     if result.unseen and result.removed:
+        plural = "" if result.unseen == 1 else "es"
         lines.append(
-            f"{result.unseen} processes of other users could not be asked what they use; root can ask them all"
+            f"what {result.unseen} process{plural} use cannot be seen by this user, and was not asked"
         )
     return "".join(printable(line) + "\n" for line in lines)

@@ -163,8 +163,5 @@ def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
             generation.manifest.unlink(missing_ok=True)
             remove_tree(generation.path)
             removed.append(number)
-        toolchains = output.unneeded_toolchains()
-        for name in toolchains:
-            remove_tree(output.toolchains_dir / name)
-            remove_tree(output.jit_dir / name)
+        toolchains = output.sweep_toolchains(caches=True)
         return GcResult(removed=tuple(removed), in_use=tuple(in_use), toolchains=toolchains, unseen=unseen())
