@@ -34,7 +34,6 @@ from envspec.verify import (
     Drift,
     distributions,
     find_drift,
-    findings_of,
     recorded_paths,
     verify,
 )
@@ -108,7 +107,6 @@ class _Repair:
 
     def run(self) -> Repaired:
         drift = self.drift
-        before = {f.message for f in findings_of(self.manifest, drift, self.generation)}
         intruders, removed = self.intruders()
         self.put_back((*drift.changed, *drift.missing))
         for row in drift.modes:
@@ -122,8 +120,8 @@ class _Repair:
         if drift.script:
             self.detail("writing the script")
             write_synced(self.generation.script, activate.render(self.manifest.script).encode())
-        if drift or before:
-            self.refresh_stats()
+        self.refresh_stats()
+        if drift or intruders:
             sync_file_system(self.generation.path)
         return Repaired(
             files=len(drift.rows),
