@@ -14,7 +14,7 @@ from envspec import __version__, activate
 from envspec.errors import EnvspecError, StageError
 from envspec.findings import Report, Severity
 from envspec.host_compiler import find_cxx
-from envspec.install import Venv, install, needed_packages
+from envspec.install import Venv, install, needed_files, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
 from envspec.lock import Lock, read_lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes, write_lock
@@ -23,6 +23,7 @@ from envspec.output import Generation, Output, claim, examine, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.render import count_findings, render_finding
+from envspec.room import require_room
 from envspec.seal import pin_venv, publish, require_digest, seal
 from envspec.toolkit.layout import (
     LAYOUT_VERSION,
@@ -241,11 +242,13 @@ class _Build:
     def install(self, lock: Lock, generation: Generation) -> Venv:
         with self.progress.stage("install") as stage:
             self.uv.on_line = stage.detail
+            files = needed_files(lock, self.python)
+            require_room(files, self.output.root, self.uv, self.progress.note)
             venv = install(
                 self.profile, lock, self.python, self.uv, generation.venv, self.output.work / "install"
             )
-            files = sum(len(p.rows) for p in venv.packages)
-            stage.result = f"{len(venv.packages)} packages, {files} files"
+            count = sum(len(p.rows) for p in venv.packages)
+            stage.result = f"{len(venv.packages)} packages, {count} files"
             if venv.conflicts:
                 stage.result += f", {len(venv.conflicts)} contested paths with the declared winner"
         return venv

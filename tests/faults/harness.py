@@ -43,10 +43,14 @@ class Bench:
         self.site = TrustSite(root)
         self.random = random.Random(seed)
         self.site.profile("even", PACKAGES, WINNERS)
-        self.site.profile("odd", PACKAGES.replace('app = "1.0"', 'app = "2.0"').replace('tool = "1.0"\n', ""), WINNERS)
-        self.shim = root / "shim.so"
+        self.site.profile(
+            "odd", PACKAGES.replace('app = "1.0"', 'app = "2.0"').replace('tool = "1.0"\n', ""), WINNERS
+        )
+        self.shim = root.parent / "shim.so"  # LD_PRELOAD is split at blanks, and root has some
         source = Path(__file__).with_name("shim.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(self.shim), str(source), "-ldl"], check=True)
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-O1", "-o", str(self.shim), str(source), "-ldl"], check=True
+        )
         self.turn = 0
         self.digests = {}
         for name in ("even", "odd"):
@@ -128,7 +132,9 @@ class Bench:
         if done.stdout.split() not in ([version[self.old], "second"], [version[self.new], "second"]):
             yield f"the environment does not run: {done.stdout}{done.stderr}"
         script = '. "$1" && [ -x "$CUDA_HOME/bin/nvcc" ] && python -c "import app"'
-        done = subprocess.run(["sh", "-c", script, "sh", str(self.out / "sglang_env.sh")], capture_output=True, text=True)
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", str(self.out / "sglang_env.sh")], capture_output=True, text=True
+        )
         if done.returncode != 0:
             yield f"the script does not work: {done.stderr}"
 
@@ -197,7 +203,11 @@ class Bench:
 
     def fail_at(self, number: int, error: str, sticky: bool) -> Ended:
         """Let the n-th operation of a build fail, and with `sticky` all after it."""
-        more = {"FAULT_AT": str(number), "FAULT_DO": str(ERRNO[error]), **({"FAULT_STICKY": "1"} if sticky else {})}
+        more = {
+            "FAULT_AT": str(number),
+            "FAULT_DO": str(ERRNO[error]),
+            **({"FAULT_STICKY": "1"} if sticky else {}),
+        }
         ended = self.run(self.build_command(), more)
         if "Traceback" in ended.err or ended.code not in (0, 1, 2, 3):
             self.problems.append(f"{error} at {number}: exit {ended.code}: {ended.err[-400:]}")
@@ -223,7 +233,9 @@ def reached(err: str) -> str:
 def small_disk(at: Path, size: str) -> Iterator[Path]:
     """A tmpfs of its own. Raises RuntimeError where it cannot be mounted."""
     at.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(at)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(at)], capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise RuntimeError(f"a tmpfs has to be mounted (run as root): {done.stderr.strip()}")
     try:
@@ -235,5 +247,3 @@ def small_disk(at: Path, size: str) -> Iterator[Path]:
 def spread(total: int, count: int) -> list[int]:
     """`count` numbers from 1 to `total`, evenly."""
     return sorted({1 + round(i * (total - 1) / max(count - 1, 1)) for i in range(count)})
-
-
