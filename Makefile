@@ -37,6 +37,14 @@ test: deps check ## check, then every test
 acceptance: $(BIN)/envspec ## build the real profile and compile with every JIT in it, without a GPU
 	$(BIN)/python -m tests.acceptance.run --out $(OUT)
 
+.PHONY: reproduce
+reproduce: $(BIN)/envspec ## is it the same environment wherever it is built? beside plain uv
+	$(BIN)/python benchmarks/reproduce.py
+
+.PHONY: faults
+faults: $(BIN)/envspec ## hundreds of faults (as root): what becomes of the environment that was there
+	$(BIN)/python -m tests.faults.run
+
 .PHONY: clean
 clean: ## remove what make made, but not environments
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -176,7 +176,7 @@ def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name != "__pycache__":
                         queue.append((entry.path, path + "/"))
-                elif not is_bytecode(path):
+                else:
                     yield path, entry
 
 
