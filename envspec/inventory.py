@@ -71,6 +71,10 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True):
         """The signs of one file."""
         return cls(path, info.st_size, info.st_mtime_ns, info.st_ino, stat.S_IMODE(info.st_mode))
 
+    def alike(self, other: StatRow) -> bool:
+        """Whether another look found the same size, time and inode."""
+        return (self.size, self.mtime_ns, self.inode) == (other.size, other.mtime_ns, other.inode)
+
     def fits(self, info: os.stat_result) -> bool:
         """Whether size, time and inode are still the same. Permissions are asked for apart: they are no content."""
         return (self.size, self.mtime_ns, self.inode) == (info.st_size, info.st_mtime_ns, info.st_ino)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,7 @@ from envspec.errors import EnvspecError
 from envspec.findings import Report
 from envspec.inventory import ENVSPEC, UV, FileRow, StatRow, Stats, tree_stats, walk
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
-from envspec.manifest import STATS, Manifest, read_stats
+from envspec.manifest import STATS, Manifest, TreeRow, read_stats
 from envspec.output import Generation, Output, remove_tree, sync_file_system, write_synced
 from envspec.pin_generation import pth_files
 from envspec.records import file_sha256
@@ -104,6 +105,8 @@ class _Repair:
         self.site = manifest.script.site_packages
         self.stats = read_stats(generation.path / STATS)
         self.modes = {row.path: row.mode for row in self.stats.venv}
+        self.restored: set[str] = set()
+        """Paths that got a file whose content was compared with the manifest."""
 
     def run(self) -> Repaired:
         drift = self.drift
@@ -192,16 +195,18 @@ class _Repair:
         if not others:
             return
         fresh = self.fresh_venv({row.owner for row in others} - {UV}, 0)
-        bad = {row.owner for row in others if not _is_as_locked(fresh / row.path, row)}
-        if bad - {UV}:
+        sources = dict.fromkeys((row.owner for row in others), fresh)
+        self.detail(f"comparing {len(others)} files with the manifest")
+        lost = _other_than_locked(fresh, others)
+        bad = {row.owner for row in lost} - {UV}
+        if bad:
             # The cache gave what nobody locked: it was edited through a link.
-            self.detail(f"fetching {', '.join(sorted(bad - {UV}))} anew")
-            self.uv.clean(sorted(bad - {UV}), self.work)
-            again = self.fresh_venv(bad - {UV}, 1)
-            sources = dict.fromkeys(bad - {UV}, again)
-        else:
-            sources = {}
-        lost = [row for row in others if not _is_as_locked(sources.get(row.owner, fresh) / row.path, row)]
+            self.detail(f"fetching {', '.join(sorted(bad))} anew")
+            self.uv.clean(sorted(bad), self.work)
+            again = self.fresh_venv(bad, 1)
+            sources |= dict.fromkeys(bad, again)
+            lost = [row for row in lost if row.owner == UV]
+            lost += _other_than_locked(again, [row for row in others if row.owner in bad])
         if lost:
             raise EnvspecError(
                 "repair-impossible",
@@ -211,7 +216,8 @@ class _Repair:
                 fix="build again: the next build makes a new generation, and this one stays until envspec gc",
             )
         for row in others:
-            self.move(sources.get(row.owner, fresh) / row.path, self.venv / row.path, row)
+            self.move(sources[row.owner] / row.path, self.venv / row.path, row)
+        self.restored |= {row.path for row in others}
 
     def fresh_venv(self, names: set[str], number: int) -> Path:
         """A venv beside the damaged one, with some of its packages."""
@@ -315,46 +321,44 @@ class _Repair:
 
     def refresh_stats(self) -> None:
         """New signs for what was put back: it is what the manifest says, at another time and inode."""
-        drifted = {row.path for row in self.drift.rows}
-        old = {row.path: row for row in self.stats.venv}
         toolkit = self.output.toolchains_dir / self.manifest.script.toolchain
-        old_toolkit = {row.path: row for row in self.stats.toolkit}
-        drifted_toolkit = {row.path for row in self.drift.toolkit}
-        expected = {row.path: row for row in self.manifest.files}
-        expected_toolkit = {row.path: row for row in self.manifest.toolkit}
         stats = Stats(
-            _refreshed(self.venv, old, drifted, {p: (r.sha256, r.target) for p, r in expected.items()}),
-            _refreshed(
-                toolkit,
-                old_toolkit,
-                drifted_toolkit,
-                {p: (r.sha256, r.target) for p, r in expected_toolkit.items()},
-            ),
+            _refreshed(self.venv, self.stats.venv, self.restored, self.manifest.files),
+            _refreshed(toolkit, self.stats.toolkit, set(), self.manifest.toolkit),
         )
         write_synced(self.generation.path / STATS, msgspec.msgpack.encode(stats))
 
 
 def _refreshed(
-    root: Path, old: Mapping[str, StatRow], touched: set[str], expected: Mapping[str, tuple[str, str]]
+    root: Path, old: Iterable[StatRow], restored: set[str], rows: Iterable[FileRow | TreeRow]
 ) -> tuple[StatRow, ...]:
     """The signs of now for every file that is as the manifest says; the old ones, which will not fit, for the rest."""
-    rows = []
+    before = {row.path: row for row in old}
+    expected = {row.path: row for row in rows}
+    found = []
     for now in tree_stats(root):
-        sha256, target = expected.get(now.path, ("", ""))
-        if not sha256 and not target:
+        row = expected.get(now.path)
+        if row is None:
             continue
-        before = old.get(now.path)
-        same = before is not None and (before.size, before.mtime_ns, before.inode) == (
-            now.size,
-            now.mtime_ns,
-            now.inode,
+        kept = before.get(now.path)
+        good = (
+            bool(row.target)
+            or now.path in restored
+            or (kept is not None and kept.alike(now))
+            or file_sha256(root / now.path) == row.sha256
         )
-        if not target and (now.path in touched or not same) and file_sha256(root / now.path) != sha256:
-            if before is not None:
-                rows.append(before)
-            continue
-        rows.append(now if before is None else msgspec.structs.replace(now, mode=before.mode))
-    return tuple(rows)
+        if good:
+            found.append(now if kept is None else msgspec.structs.replace(now, mode=kept.mode))
+        elif kept is not None:
+            found.append(kept)
+    return tuple(found)
+
+
+def _other_than_locked(root: Path, rows: Sequence[FileRow]) -> list[FileRow]:
+    """The rows that a directory does not hold as the manifest names them."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        good = pool.map(lambda row: _is_as_locked(root / row.path, row), rows)
+        return [row for row, same in zip(rows, good, strict=True) if not same]
 
 
 def _is_as_locked(path: Path, row: FileRow) -> bool:

@@ -206,7 +206,10 @@ def findings_of(manifest: Manifest, drift: Drift, generation: Generation) -> Ite
         for other in others:
             files += added.pop(other.directory, ())
         yield _finding(
-            "drift-replaced", name, _replaced(name, locked[name], others, name in there, site), files
+            "drift-replaced",
+            name,
+            _replaced(name, locked[name], others, name in there, site),
+            [f"{_files(len(files))} changed, missing or added"],
         )
     for kind, rows in (("changed", drift.changed), ("missing", drift.missing), ("modes", drift.modes)):
         by_owner: dict[str, list[str]] = {}
@@ -221,6 +224,7 @@ def findings_of(manifest: Manifest, drift: Drift, generation: Generation) -> Ite
         if distribution is not None:
             with_what = f"was added with {installer_of(site / directory)}; it is not in the lock"
             message = f"{distribution.name} {distribution.version} {with_what}"
+            paths = [_files(len(paths))]
         else:
             message = f"{_files(len(paths))} that nobody locked"
         yield _finding(

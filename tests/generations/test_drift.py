@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -239,12 +240,12 @@ def test_an_upgrade_by_hand(site: TrustSite, out: Path, install: Callable[..., N
     before = state(out)
     install(site, out, "app==2.0")
     code, text = verify(site, out)
-    assert (code, text.splitlines()[0], text.splitlines()[-1]) == (
-        1,
-        f"error[drift-replaced]: app 1.0 was replaced by 2.0 with {name}",
-        "verify: 1 error",
+    assert code == 1
+    assert re.sub(r"\d+ files", "N files", text) == (
+        f"error[drift-replaced]: app 1.0 was replaced by 2.0 with {name}\n  N files changed, missing or added\n"
+        + REPAIR
+        + "verify: 1 error\n"
     )
-    assert text.count("[drift") == 1
     done = repair(site, out)
     assert (done.code, done.out) == (0, "verify: nothing found\n"), done.err
     assert "files of app put back (" in done.err
@@ -282,12 +283,9 @@ def test_a_package_that_was_removed(site: TrustSite, out: Path) -> None:
 def test_a_package_that_was_added(site: TrustSite, out: Path) -> None:
     before = state(out)
     with_uv(site, out, "guest")
-    info = "  SITE/guest-3.0.dist-info/INSTALLER\n  SITE/guest-3.0.dist-info/METADATA\n"
     assert verify(site, out) == (
         0,
-        "warning[drift-added]: guest 3.0 was added with uv; it is not in the lock\n"
-        + info
-        + "  SITE/guest-3.0.dist-info/RECORD\n  SITE/guest-3.0.dist-info/REQUESTED\n  and 4 more\n"
+        "warning[drift-added]: guest 3.0 was added with uv; it is not in the lock\n  8 files\n"
         + LEFT
         + "verify: 1 warning\n",
     )
