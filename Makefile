@@ -38,6 +38,14 @@ acceptance: $(BIN)/envspec ## build the real profile and compile with every JIT 
 	$(BIN)/python -m tests.acceptance.run --out $(OUT)
 	$(BIN)/python -m pytest -m built tests/acceptance
 
+.PHONY: reproduce
+reproduce: $(BIN)/envspec ## is it the same environment wherever it is built? beside plain uv
+	$(BIN)/python benchmarks/reproduce.py
+
+.PHONY: faults
+faults: $(BIN)/envspec ## hundreds of faults (as root): what becomes of the environment that was there
+	$(BIN)/python -m tests.faults.run
+
 .PHONY: clean
 clean: ## remove what make made, but not environments
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,22 +14,24 @@ from envspec import __version__, activate
 from envspec.errors import EnvspecError, StageError
 from envspec.findings import Finding, Report, Severity
 from envspec.host_compiler import find_cxx
-from envspec.install import Venv, install, needed_packages
+from envspec.install import Venv, install, needed_files, needed_packages
 from envspec.interpreter import ChosenPython, choose_python
-from envspec.lock import Lock
-from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
+from envspec.lock import Lock, read_lock
+from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes, write_lock
 from envspec.manifest import BuildInputs, ManifestHead, read_head
 from envspec.output import Generation, Output, claim, examine, remove_tree
 from envspec.profile import Profile, read_profile
 from envspec.progress import Progress
 from envspec.render import count_findings, render_finding
+from envspec.room import require_room
 from envspec.seal import pin_venv, publish, require_digest, seal
 from envspec.toolkit.layout import (
     LAYOUT_VERSION,
     ToolkitTree,
-    complete_tree,
+    different,
     driver_headers,
     plan_tree,
+    put_back,
     write_tree,
 )
 from envspec.toolkit.stub import Machine, driver_symbols, stub_library
@@ -47,6 +50,8 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Codes whose errors do not stop the build."""
     expected: str | None = None
     """The environment digest that the result must have."""
+    lock: Lock | None = None
+    """A lock that is not on disk yet: it is written at the very end, just before the environment becomes current."""
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +82,10 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
         progress.note(
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
-    with output.held(lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")):
+    with output.held(
+        lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
+    ) as held:
+        uv.keep_open = (held,)
         try:
             return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
         except OSError as error:
@@ -100,6 +108,7 @@ class _Build:
         environ: Mapping[str, str],
     ) -> None:
         self.lock_mode = request.lock_mode
+        self.given_lock = request.lock
         self.allowed = request.allowed
         self.expected = request.expected
         self.profile = profile
@@ -121,6 +130,7 @@ class _Build:
             return self.result(current, head.digest, built=False)
         checked = self.check(lock)
         self.output.sweep()
+        self.output.sweep_toolchains(caches=False)
         generation = self.output.begin()
         try:
             venv = self.install(lock, generation)
@@ -146,6 +156,8 @@ class _Build:
         )
 
     def lock(self) -> Lock:
+        if self.given_lock is not None:
+            return self.given_lock
         with self.progress.stage("lock") as stage:
             self.uv.on_line = stage.detail
             outcome = ensure_lock(self.profile, self.uv, self.python.path, self.lock_mode)
@@ -179,17 +191,29 @@ class _Build:
         return activate.fingerprint(values)
 
     def intact(self, generation: Generation, inputs: BuildInputs) -> ManifestHead | None:
-        """The current generation's manifest, if it was made from the same inputs and its main parts are still there."""
+        """The current generation's manifest, if it was made from the same inputs and nothing in it has changed since."""
         try:
             head = read_head(generation.manifest)
         except EnvspecError:
             return None
-        parts = (
-            generation.script,
-            generation.venv / "bin" / "python",
-            generation.path / "cuda" / "bin" / "nvcc",
-        )
-        return head if head.inputs == inputs and all(part.exists() for part in parts) else None
+        if head.inputs != inputs:
+            return None
+        if not (generation.venv / "bin" / "python").exists() or self.has_drifted(generation):
+            self.progress.note(
+                "the environment is not what was published (see envspec verify); building it again"
+            )
+            return None
+        return head
+
+    def has_drifted(self, generation: Generation) -> bool:
+        from envspec.findings import Severity
+        from envspec.verify import verify
+
+        try:
+            found = verify(self.output, generation, thorough=False)
+        except EnvspecError:
+            return True
+        return any(f.severity is Severity.ERROR for f in found.findings)
 
     def check(self, lock: Lock) -> Report:
         # A third of all imports, which a build that has nothing to do need not wait for.
@@ -227,11 +251,13 @@ class _Build:
     def install(self, lock: Lock, generation: Generation) -> Venv:
         with self.progress.stage("install") as stage:
             self.uv.on_line = stage.detail
+            files = needed_files(lock, self.python)
+            require_room(files, self.output.root, self.uv, self.progress.note)
             venv = install(
                 self.profile, lock, self.python, self.uv, generation.venv, self.output.work / "install"
             )
-            files = sum(len(p.rows) for p in venv.packages)
-            stage.result = f"{len(venv.packages)} packages, {files} files"
+            count = sum(len(p.rows) for p in venv.packages)
+            stage.result = f"{len(venv.packages)} packages, {count} files"
             if venv.conflicts:
                 stage.result += f", {len(venv.conflicts)} contested paths with the declared winner"
         return venv
@@ -241,21 +267,21 @@ class _Build:
             tree = plan_tree(venv.packages)
             name = toolchain_name(tree)
             at = self.output.toolchains_dir / name
-            stub = stub_library(
-                driver_symbols(*driver_headers(tree, venv.site_packages)), machine_of(self.python)
-            )
-            lost = 0
-            if at.is_dir():
-                lost = complete_tree(tree, venv.site_packages, at, stub)
-            else:
+            symbols = driver_symbols(*driver_headers(tree, venv.site_packages))
+            stub = stub_library(symbols, machine_of(self.python))
+            damaged: list[str] = []
+            if not at.is_dir():
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
                 write_tree(tree, venv.site_packages, new, stub)
                 self.new_toolchain = name
                 new.rename(at)
+            else:
+                damaged = different(tree, venv.site_packages, at, stub)
+                put_back(tree, venv.site_packages, at, stub, damaged, {})
             (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
             stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
-            stage.result += f", {lost} of them put back" if lost else ""
+            stage.result += f", {len(damaged)} of them put back" if damaged else ""
         return tree
 
     def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> activate.ScriptValues:
@@ -308,7 +334,14 @@ class _Build:
         with self.progress.stage("smoke") as stage:
             environment = activate.environment(values, generation.path, self.environ)
             cuda_home = self.output.toolchains_dir / values.toolchain
-            found = smoke(self.profile.gpu.arch, cuda_home, self.cxx, environment, self.output.work / "smoke")
+            found = smoke(
+                self.profile.gpu.arch,
+                cuda_home,
+                self.cxx,
+                environment,
+                self.output.work / "smoke",
+                self.uv.keep_open,
+            )
             cuda = [n for n in found.needed if n.startswith("libcuda")]
             stage.result = f"{self.profile.gpu.arch.sm} kernel compiled and linked, needs {', '.join(cuda)}"
 
@@ -338,10 +371,29 @@ class _Build:
                 output=self.output,
             )
             require_digest(sealed.manifest.digest, self.expected)
-            publish(sealed, generation, self.output)
+            with self.lock_written():
+                publish(sealed, generation, self.output)
             remove_tree(self.output.work)
             stage.result = f"generation {generation.number} is current, {sealed.manifest.digest[:19]}"
         return sealed.manifest.digest
+
+    @contextlib.contextmanager
+    def lock_written(self) -> Iterator[None]:
+        """A lock that came with the request is on disk inside, and the old one again if it fails there."""
+        if self.given_lock is None:
+            yield
+            return
+        path = self.profile.lock_path
+        old = read_lock(path)
+        write_lock(path, self.given_lock)
+        try:
+            yield
+        except BaseException:
+            if old is not None:
+                write_lock(path, old)
+            else:
+                path.unlink(missing_ok=True)
+            raise
 
 
 def toolchain_name(tree: ToolkitTree) -> str:

@@ -1,6 +1,13 @@
-"""Which processes use a directory: run from it, have files of it mapped or open, or name it in their environment.
+"""Which processes use a directory: run from it, have files of it mapped or open, name it in their environment.
 
-Read from /proc. What a process does not let this user see cannot be known; root sees all.
+Read from /proc. Two kinds of users would not be seen there and leave a sign of their own:
+
+- a Python started through the link `out/venv` names the link, not the generation, and its executable is the host's; it
+  keeps the generation's `pyvenv.cfg` mapped (`pin_generation`);
+- a shell that sourced the script has it in variables, which the kernel does not show; it writes a note into the
+  generation's `shells/` (the script).
+
+What a process does not let this user see cannot be known; root sees all. `unseen` counts those.
 """
 
 from __future__ import annotations
@@ -11,7 +18,10 @@ from pathlib import Path
 
 import msgspec
 
-_MAX = 4 << 20
+SHELLS = "shells"
+"""In a generation: a file per shell that sourced the script, named by its number, holding its line of /proc/PID/stat."""
+
+_MAX = 256 << 20
 
 
 class User(msgspec.Struct, frozen=True):
@@ -28,12 +38,53 @@ class User(msgspec.Struct, frozen=True):
 def users_of(directory: Path) -> Iterator[User]:
     """Every process but this one that uses a directory, in the order of their numbers."""
     needle = os.fsencode(str(directory.resolve()))
-    for pid in sorted(int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal()):
+    shells = set(_shells(directory / SHELLS))
+    for pid in _pids():
         if pid == os.getpid():
             continue
-        how = _how(Path(f"/proc/{pid}"), needle)
+        how = "has sourced its script" if pid in shells else _how(Path(f"/proc/{pid}"), needle)
         if how:
             yield User(pid, _name(Path(f"/proc/{pid}")), how)
+
+
+def unseen() -> int:
+    """How many processes do not let this user see what they use."""
+    return sum(1 for pid in _pids() if not _readable(Path(f"/proc/{pid}")))
+
+
+def _readable(process: Path) -> bool:
+    try:
+        os.readlink(process / "cwd")  # noqa: PTH115
+    except PermissionError:
+        return False
+    except OSError:
+        pass  # it has ended, or it is one of the kernel's own
+    return True
+
+
+def _pids() -> list[int]:
+    return sorted(int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal())
+
+
+def _shells(notes: Path) -> Iterator[int]:
+    """Shells that sourced the script and still live. A number alone would not do: numbers are used again."""
+    try:
+        entries = [entry for entry in os.scandir(notes) if entry.name.isdecimal()]
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            noted = _started(Path(entry.path).read_bytes()[:4096])
+            if noted and noted == _started(Path(f"/proc/{entry.name}/stat").read_bytes()):
+                yield int(entry.name)
+        except OSError:
+            continue
+
+
+def _started(line: bytes) -> bytes:
+    """When a process started, in clock ticks since boot: the 22nd field of its stat line, the second being a name."""
+    fields = line.rpartition(b")")[2].split()
+    return fields[19] if len(fields) > 19 else b""
 
 
 def _how(process: Path, directory: bytes) -> str:

@@ -5,12 +5,13 @@ same. It covers, of every file that a locked wheel brought: the path, the conten
 CUDA toolkit tree; the environment script; the Python minor and the machine. It leaves out, and the inventory still
 lists, what says where or by which tool an environment was made:
 
-- byte code (`__pycache__`, `*.pyc`), which Python writes when it likes,
+- byte code (`__pycache__`), which Python writes when it likes,
 - the interpreter's links and `pyvenv.cfg`, which name the host's Python,
 - what the installer writes itself: RECORD, INSTALLER, REQUESTED, launchers for entry points (their content follows from
   `entry_points.txt`, which is in), activation scripts.
 
-Contents are those of RECORD, compared with the size on disk; files that RECORD does not know are read.
+Contents are those of RECORD, compared with the size on disk. Read are files that RECORD does not know, and those that
+were written long after the rest of their wheel: uv links files from its cache, and somebody may have edited one there.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ ENVSPEC = "envspec"
 
 UV = "uv"
 """The owner of what uv itself puts into a venv."""
+
+LATE_NS = 600 * 10**9
+"""A wheel is unpacked at one go (measured: 142 s for the slowest of 190). What was written later was written by somebody
+else, perhaps into uv's cache, whose files are linked into the venv: such a file is read."""
 
 _INSTALLER_FILES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
 _MAX_ENTRY_POINTS = 1 << 20
@@ -59,6 +64,27 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True):
     size: int
     mtime_ns: int
     inode: int
+    mode: int
+
+    @classmethod
+    def of(cls, path: str, info: os.stat_result) -> StatRow:
+        """The signs of one file."""
+        return cls(path, info.st_size, info.st_mtime_ns, info.st_ino, stat.S_IMODE(info.st_mode))
+
+    def alike(self, other: StatRow) -> bool:
+        """Whether another look found the same size, time and inode."""
+        return (self.size, self.mtime_ns, self.inode) == (other.size, other.mtime_ns, other.inode)
+
+    def fits(self, info: os.stat_result) -> bool:
+        """Whether size, time and inode are still the same. Permissions are asked for apart: they are no content."""
+        return (self.size, self.mtime_ns, self.inode) == (info.st_size, info.st_mtime_ns, info.st_ino)
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """The signs of all files of a venv and of its CUDA_HOME, by path."""
+
+    venv: tuple[StatRow, ...]
+    toolkit: tuple[StatRow, ...]
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -69,8 +95,11 @@ class Inventory(msgspec.Struct, frozen=True):
 
 
 def is_bytecode(path: str) -> bool:
-    """Whether a path is byte code, which is nobody's file."""
-    return path.endswith((".pyc", ".pyo")) or "/__pycache__/" in path or path.startswith("__pycache__/")
+    """Whether a path is byte code that Python writes when it likes, which is nobody's file.
+
+    A `.pyc` outside of `__pycache__` is none: Python never writes it, and runs it as a module of its own.
+    """
+    return "/__pycache__/" in path or path.startswith("__pycache__/")
 
 
 def take_inventory(
@@ -83,31 +112,61 @@ def take_inventory(
     """Look at every file of a venv. `winners` maps contested paths (in site-packages) to the package whose file is there;
     `own` are the paths in the venv that envspec wrote.
 
-    Raises EnvspecError `install-corrupt` for a file whose size is not the one in RECORD.
+    Raises EnvspecError `install-corrupt` for a file that is not what RECORD says, `install-incomplete` for one that is
+    not there.
     """
     owned = _owned(packages, site_packages, winners)
     launchers = _launchers(venv / site_packages, packages)
+    late = {p.name: _unpacked(venv / site_packages / p.dist_info) + LATE_NS for p in packages}
     rows, stats = [], []
     for path, entry in walk(venv):
         info = entry.stat(follow_symlinks=False)
-        owner, sha256, size = owned.get(path, (ENVSPEC if path in own else UV, "", -1))
+        owner, sha256, size = owned.pop(path, (ENVSPEC if path in own else UV, "", -1))
         target = ""
         if stat.S_ISLNK(info.st_mode):
             target, sha256 = os.readlink(entry.path), ""  # noqa: PTH115  (a DirEntry, a million times)
-        elif size >= 0 and sha256 and size != info.st_size:
-            raise EnvspecError(
-                "install-corrupt",
-                f"{path} has {info.st_size} bytes, the RECORD of {owner} says {size}",
-                where=entry.path,
-                fix="build again; if it stays, clean uv's cache of that package: uv cache clean " + owner,
-            )
+        elif not stat.S_ISREG(info.st_mode):
+            raise EnvspecError("install-corrupt", f"{path} is neither a file nor a link", where=entry.path)
         elif not sha256:
             sha256 = file_sha256(Path(entry.path))
+        elif size not in (-1, info.st_size):
+            raise _corrupt(entry.path, owner, f"{path} has {info.st_size} bytes, RECORD says {size}")
+        elif info.st_mtime_ns > late[owner] and file_sha256(Path(entry.path)) != sha256:
+            raise _corrupt(entry.path, owner, f"{path} has not the content that RECORD says")
         counted = owner != UV and not target and path not in launchers and not _is_installer_file(path)
         executable = bool(info.st_mode & 0o111) and not target
         rows.append(FileRow(path, sha256, 0 if target else info.st_size, executable, target, owner, counted))
-        stats.append(StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino))
+        stats.append(StatRow.of(path, info))
+    lost = sorted(path for path in owned if not is_bytecode(path))
+    if lost:
+        raise EnvspecError(
+            "install-incomplete",
+            f"{lost[0]} stands in the RECORD of {owned[lost[0]][0]} but is not on disk",
+            where=str(venv),
+            fix=_CLEAN + owned[lost[0]][0],
+        )
     return Inventory(tuple(sorted(rows, key=lambda r: r.path)), tuple(sorted(stats, key=lambda r: r.path)))
+
+
+_CLEAN = "take it out of uv's cache, which holds it damaged, and build again: uv cache clean "
+
+
+def _corrupt(path: str, owner: str, what: str) -> EnvspecError:
+    return EnvspecError("install-corrupt", what, where=path, fix=_CLEAN + owner)
+
+
+def _unpacked(dist_info: Path) -> int:
+    """When a wheel was unpacked, in ns: the time of the file in it that no installer touches afterwards."""
+    try:
+        return (dist_info / "METADATA").lstat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def tree_stats(root: Path) -> tuple[StatRow, ...]:
+    """The signs of every file and link below a directory, by path."""
+    rows = (StatRow.of(path, entry.stat(follow_symlinks=False)) for path, entry in walk(root))
+    return tuple(sorted(rows, key=lambda row: row.path))
 
 
 def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -121,7 +180,7 @@ def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name != "__pycache__":
                         queue.append((entry.path, path + "/"))
-                elif not is_bytecode(path):
+                else:
                     yield path, entry
 
 

@@ -11,8 +11,9 @@ import msgspec
 from envspec.activate import ScriptValues
 from envspec.errors import EnvspecError
 from envspec.findings import Finding
-from envspec.inventory import FileRow, StatRow
+from envspec.inventory import FileRow, Stats
 
+VERSION = 1
 MAX_BYTES = 512 << 20
 STATS = "stats.msgpack"
 """What the file system said of each file when it was published: only true on this machine, so not in the manifest."""
@@ -55,7 +56,7 @@ class TreeRow(msgspec.Struct, frozen=True, array_like=True):
 class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
     """All of a manifest but the lists of files. Reading it skips those."""
 
-    version: int = 1
+    version: int = VERSION
     digest: str
     profile: str
     built: str
@@ -111,16 +112,19 @@ def read_head(path: Path) -> ManifestHead:
 def _read(path: Path, kind: type[M]) -> M:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(MAX_BYTES), type=kind)
-    except (OSError, msgspec.DecodeError, EnvspecError) as error:
+            found = msgspec.json.decode(file.read(MAX_BYTES), type=kind)
+        if found.version != VERSION:
+            raise EnvspecError("manifest-damaged", f"it has version {found.version}, not {VERSION}")
+        return found
+    except (OSError, msgspec.DecodeError, RecursionError, EnvspecError) as error:
         raise EnvspecError(
             "manifest-damaged", f"{path} is not a manifest of this envspec", why=str(error), fix="build again"
         ) from None
 
 
-def read_stats(path: Path) -> tuple[StatRow, ...] | None:
-    """The signs of the file system from the day of publishing; None if there are none that can be read."""
+def read_stats(path: Path) -> Stats:
+    """The signs of the file system from the day of publishing; empty if there are none that can be read."""
     try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=tuple[StatRow, ...])
+        return msgspec.msgpack.decode(path.read_bytes(), type=Stats)
     except (OSError, msgspec.DecodeError):
-        return None
+        return Stats((), ())

@@ -9,18 +9,24 @@
       .envspec/
         owner                                    says that envspec made this directory
         lock                                     held while somebody builds here
-        generations/7/                           venv, cuda, sglang_env.sh, envspec.json
+        last                                     the highest number that a generation was ever published under
+        generations/7/                           venv, cuda, sglang_env.sh, envspec.json, stats, shells
         toolchains/DIGEST/                       CUDA_HOME: its path changes exactly when the toolchain does
         jit/DIGEST/                              what the JIT compilers keep, for that toolchain
 
-A generation without its manifest was never finished; it is removed by the next build. Nothing is removed that does not
-lie where only envspec writes, and no link is ever followed to something to remove.
+A generation without its manifest was never finished; it is removed by the next build, and so is a toolchain that no
+generation refers to. Nothing is removed that does not lie where only envspec writes, or that a process still uses, and
+no link is ever followed to something to remove or to write.
+
+What survives a loss of power: everything of a generation is on disk before its manifest is, and the manifest before the
+switch. So a manifest that can be read stands for a generation that is whole.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -34,6 +40,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.errors import EnvspecError, UsageError, WorldError
+from envspec.in_use import SHELLS, users_of
 from envspec.os_errors import DISK_FULL, explain_os_error
 
 STATE = ".envspec"
@@ -46,7 +53,11 @@ LINKS = {
     "cuda": "current/cuda",
     MANIFEST: f"current/{MANIFEST}",
 }
-_NUMBER = re.compile(r"[1-9]\d{0,8}")
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_TEMPORARY = re.compile(
+    r"\.(?:current|venv|cuda|envspec\.json|sglang_env\.sh|last|holder|owner|stats\.msgpack)\.new"
+)
+"""What a write leaves that was cut short before its rename."""
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -97,6 +108,11 @@ class Output:
 
     def current(self) -> Generation | None:
         """What `out/` shows, or None. A link that envspec did not make counts as none."""
+        found = self._shown()
+        return found if found is not None and found.manifest.is_file() else None
+
+    def _shown(self) -> Generation | None:
+        """What the link `current` names, whole or not."""
         try:
             target = str((self.root / "current").readlink())
         except OSError:
@@ -104,8 +120,7 @@ class Output:
         prefix = f"{STATE}/generations/"
         if not target.startswith(prefix) or not _NUMBER.fullmatch(target.removeprefix(prefix)):
             return None
-        found = self.generation(int(target.removeprefix(prefix)))
-        return found if found.manifest.is_file() else None
+        return self.generation(int(target.removeprefix(prefix)))
 
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all generations on disk, finished or not, ascending."""
@@ -115,24 +130,72 @@ class Output:
             return ()
         return tuple(sorted(int(n) for n in names if _NUMBER.fullmatch(n)))
 
+    def finished(self) -> tuple[int, ...]:
+        """The numbers of the generations that have a manifest, ascending."""
+        return tuple(n for n in self.numbers() if self.generation(n).manifest.is_file())
+
     def begin(self) -> Generation:
         """A new generation directory with the next number; still invisible."""
-        latest = self.current()
-        number = max((*self.numbers(), latest.number if latest else 0), default=0) + 1
+        shown = self._shown()
+        number = max((*self.numbers(), shown.number if shown else 0, self._last()), default=0) + 1
         found = self.generation(number)
         found.path.mkdir(parents=True)
+        (found.path / SHELLS).mkdir()
         return found
 
+    def _last(self) -> int:
+        """The highest number ever published: what was told to somebody never means another environment."""
+        try:
+            text = (self.state / "last").read_bytes()[:16].decode("ascii", "replace").strip()
+        except OSError:
+            return 0
+        return int(text) if _NUMBER.fullmatch(text) else 0
+
     def sweep(self) -> None:
-        """Remove what an interrupted build left: unfinished generations and toolchains, and the work directory."""
+        """Remove what an interrupted command left: unfinished generations and toolchains, and the work directory.
+
+        What `current` names stays, though its manifest may be lost, and what a process uses stays.
+        """
+        shown = self._shown()
         for number in self.numbers():
             found = self.generation(number)
-            if not found.manifest.is_file():
+            kept = found.manifest.is_file() or (shown is not None and shown.number == number)
+            if not kept and not any(users_of(found.path)):
                 remove_tree(found.path)
         for name in _names(self.toolchains_dir):
             if name.startswith("new-"):
                 remove_tree(self.toolchains_dir / name)
         remove_tree(self.work)
+        for place in (self.root, self.state, *(self.generation(n).path for n in self.numbers())):
+            for name in _names(place):
+                if _TEMPORARY.fullmatch(name):
+                    remove_tree(place / name)
+
+    def sweep_toolchains(self, *, caches: bool) -> tuple[str, ...]:
+        """Remove the toolchains that nothing needs, and with `caches` what JIT compilers keep for them."""
+        names = self.unneeded_toolchains()
+        for name in names:
+            remove_tree(self.toolchains_dir / name)
+            if caches:
+                remove_tree(self.jit_dir / name)
+        return names
+
+    def unneeded_toolchains(self) -> tuple[str, ...]:
+        """Finished toolchains that no generation refers to and no process uses."""
+        needed = set()
+        for number in self.numbers():
+            try:
+                needed.add(self.generation(number).path.joinpath("cuda").readlink().name)
+            except FileNotFoundError:
+                if self.generation(number).manifest.is_file():
+                    return ()  # which one it needs cannot be known
+        return tuple(
+            name
+            for name in self.toolchain_names()
+            if name not in needed
+            and not any(users_of(self.toolchains_dir / name))
+            and not any(users_of(self.jit_dir / name))
+        )
 
     def discard(self, generation: Generation, *, toolchain: str = "") -> None:
         """Remove a generation that was not published, with the toolchain that came with it, if any did.
@@ -149,10 +212,11 @@ class Output:
 
     def publish(self, generation: Generation, manifest: bytes) -> None:
         """Make a finished generation the current one. What is switched to is on disk before the switch."""
-        write_synced(generation.manifest, manifest)
-        # Whatever the switch makes visible is on disk first: files of this generation were written by uv, the linker and
-        # envspec, and nobody has synced them one by one.
+        write_synced(self.state / "last", f"{max(generation.number, self._last())}\n".encode())
+        # Files of this generation were written by uv, the linker and envspec, and nobody has synced them one by one. They
+        # are on disk before the manifest, which says that the generation is whole, and that is before the switch.
         sync_file_system(generation.path)
+        write_synced(generation.manifest, manifest)
         self.switch(generation)
 
     def switch(self, generation: Generation) -> None:
@@ -167,39 +231,59 @@ class Output:
         return tuple(name for name in _names(self.toolchains_dir) if re.fullmatch(r"[0-9a-f]{16}", name))
 
     @contextlib.contextmanager
-    def held(self, waiting: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lock of this output; `waiting` is told who holds it if somebody else does."""
-        from filelock import FileLock, Timeout
+    def held(self, waiting: Callable[[str], None]) -> Iterator[int]:
+        """Hold the lock of this output; `waiting` is told who holds it if somebody else does.
 
-        lock = FileLock(str(self.state / "lock"), mode=0o644)
-        try:
+        Gives the lock's descriptor. Programs that write into the output inherit it: if envspec is killed, the lock stays
+        held until the last of them has ended, so that none writes into what the next build removes.
+        """
+        with self._opened_lock() as handle:
             try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                waiting(self._holder())
-                lock.acquire()
-        except OSError as error:
-            raise WorldError(
-                "output-unwritable", f"cannot lock {self.root}: {error.strerror}", where=str(self.state)
-            ) from None
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    waiting(self._holder())
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:
+                raise self._unlockable(error) from None
+            try:
+                with contextlib.suppress(OSError):  # it only tells others whom they wait for
+                    write_synced(self.state / "holder", json.dumps(
+                        {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
+                    ).encode())  # fmt: skip
+                yield handle
+            finally:
+                with contextlib.suppress(OSError):
+                    (self.state / "holder").unlink()
+
+    @contextlib.contextmanager
+    def _opened_lock(self) -> Iterator[int]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with contextlib.suppress(OSError):  # it only tells others whom they wait for
-                write_synced(self.state / "holder", json.dumps(
-                    {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
-                ).encode())  # fmt: skip
-            yield
+            handle = os.open(self.state / "lock", flags, 0o644)
+        except OSError as error:
+            raise self._unlockable(error) from None
+        try:
+            yield handle
         finally:
-            with contextlib.suppress(OSError):
-                (self.state / "holder").unlink()
-            lock.release()
+            os.close(handle)
+
+    def _unlockable(self, error: OSError) -> WorldError:
+        return WorldError(
+            "output-unwritable", f"cannot lock {self.root}: {error.strerror}", where=str(self.state)
+        )
 
     def _holder(self) -> str:
         try:
             row = json.loads((self.state / "holder").read_bytes()[:4096])
+            pid, host = int(row["pid"]), str(row["host"])
             since = time.strftime("%H:%M:%S", time.localtime(int(row["since"])))
-            return f"process {int(row['pid'])} on {str(row['host'])[:64]!r} since {since}"
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return "another envspec"
+        who = f"process {pid} on {host[:64]!r} since {since}"
+        if host == socket.gethostname() and not Path(f"/proc/{pid}").exists():
+            return f"what is still running of {who}, which was killed"
+        return who
 
 
 def claim(root: Path) -> Output:
@@ -223,6 +307,7 @@ def claim(root: Path) -> Output:
             directory.mkdir(exist_ok=True)
             if not owner.exists():
                 write_synced(owner, OWNER_TEXT.encode())
+                _sync_directory(root)
         if not os.access(output.state, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output.state))
     except OSError as error:
@@ -329,10 +414,23 @@ def _link(at: Path, target: str) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree that envspec made. A link in its place is removed as a link."""
-    if path.is_symlink():
+    """Remove a tree that envspec made. A link or a file in its place is removed as such."""
+    if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
+        shutil.rmtree(path, onerror=_open_and_remove)
+
+
+def _open_and_remove(remove: Callable[[str], object], path: str, why: object) -> None:
+    """A directory that somebody made read-only keeps its owner from removing what is in it: make it writable first."""
+    directory = Path(path).parent
+    with contextlib.suppress(OSError):
+        if not directory.is_symlink():
+            directory.chmod(directory.stat().st_mode | 0o700)
+    if remove in (os.unlink, os.rmdir):
+        remove(path)
+    else:  # it could not even be looked into
+        Path(path).chmod(0o700)
         shutil.rmtree(path)
 
 
@@ -340,11 +438,14 @@ def write_synced(path: Path, data: bytes) -> None:
     """Write a file so that it is either there whole or not at all, also after a loss of power."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        with temporary.open("wb") as file:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()  # what was left, or planted: a link would lead elsewhere
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        _sync_directory(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -121,4 +121,9 @@ def render_gc(result: GcResult) -> str:
     for row in result.in_use:
         lines.append(f"kept generation {row.number}, which is in use:")
         lines += [f"  {user}" for user in row.users]
+    if result.unseen and result.removed:
+        plural = "" if result.unseen == 1 else "es"
+        lines.append(
+            f"what {result.unseen} process{plural} use cannot be seen by this user, and was not asked"
+        )
     return "".join(printable(line) + "\n" for line in lines)

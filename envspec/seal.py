@@ -13,11 +13,11 @@ from envspec.errors import StageError, UsageError
 from envspec.findings import Finding
 from envspec.install import Venv, needed_files
 from envspec.interpreter import ChosenPython
-from envspec.inventory import ENVSPEC, Inventory, environment_digest, take_inventory
+from envspec.inventory import ENVSPEC, Inventory, Stats, environment_digest, take_inventory, tree_stats
 from envspec.lock import Lock
 from envspec.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
 from envspec.output import Generation, Output
-from envspec.pin_generation import NAME, pth_text
+from envspec.pin_generation import pth_files
 from envspec.poison import refuse_altered
 from envspec.profile import Profile
 from envspec.records import file_sha256
@@ -33,7 +33,8 @@ class Sealed(msgspec.Struct, frozen=True):
 
 def pin_venv(venv: Venv) -> None:
     """Tie the venv's interpreter to its own generation; see `pin_generation`."""
-    (venv.site_packages / NAME).write_text(pth_text(), encoding="utf-8")
+    for name, text in pth_files().items():
+        (venv.site_packages / name).write_text(text, encoding="utf-8")
 
 
 def seal(
@@ -53,7 +54,9 @@ def seal(
     """Take stock of a finished generation. Raises EnvspecError `install-corrupt`."""
     won = venv.winners(profile)
     site = venv.site_packages.relative_to(venv.path).as_posix()
-    taken = take_inventory(venv.path, site, venv.packages, dict(won), own=(f"{site}/{NAME}",))
+    taken = take_inventory(
+        venv.path, site, venv.packages, dict(won), own=[f"{site}/{name}" for name in pth_files()]
+    )
     refuse_altered(taken, venv.path)
     toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
     script_sha256 = file_sha256(generation.script)
@@ -79,7 +82,8 @@ def seal(
         toolkit=toolkit,
         files=taken.rows,
     )
-    return Sealed(manifest, msgspec.msgpack.encode(taken.stats))
+    at = output.toolchains_dir / values.toolchain
+    return Sealed(manifest, msgspec.msgpack.encode(Stats(taken.stats, tree_stats(at))))
 
 
 def _script_that_counts(values: activate.ScriptValues) -> str:

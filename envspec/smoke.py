@@ -48,20 +48,35 @@ class SmokeResult(msgspec.Struct, frozen=True):
     needed: tuple[str, ...]
 
 
-def smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
-    """Compile and link; raise StageError `smoke-*` with the compiler's own words."""
-    # A compiler that is ended leaves its temporary files. They lie in `work`, which the next build sweeps, wherever its
-    # path allows that: fatbinary splits the paths of its inputs at commas.
+def smoke(
+    arch: Arch,
+    cuda_home: Path,
+    cxx: Path,
+    environment: Mapping[str, str],
+    work: Path,
+    keep_open: Sequence[int] = (),
+) -> SmokeResult:
+    """Compile and link; raise StageError `smoke-*` with the compiler's own words.
+
+    The compilers inherit the descriptors `keep_open`, as uv does.
+    """
     work.mkdir(parents=True)
     if "," not in str(work):
-        inside = work / "tmp"
-        inside.mkdir()
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(inside)}, work)
+        (work / "tmp").mkdir()
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(work / "tmp")}, work, keep_open)
+    # A compiler that is ended leaves its temporary files, and fatbinary splits their path at commas.
     with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work)
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work, keep_open)
 
 
-def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str], work: Path) -> SmokeResult:
+def _smoke(
+    arch: Arch,
+    cuda_home: Path,
+    cxx: Path,
+    environment: Mapping[str, str],
+    work: Path,
+    keep_open: Sequence[int],
+) -> SmokeResult:
     source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
     source.write_text(KERNEL, encoding="utf-8")
     gencode = f"arch=compute_{arch.number},code=sm_{arch.number}"
@@ -72,6 +87,7 @@ def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str
         [*nvcc, str(source), "-o", str(obj)],
         environment,
         work,
+        keep_open,
     )
     # As flashinfer links: the host compiler, and nothing but CUDA_HOME to find the libraries by.
     link = [
@@ -89,6 +105,7 @@ def _smoke(arch: Arch, cuda_home: Path, cxx: Path, environment: Mapping[str, str
         [*link, "-lcudart", "-lcuda", "-Wl,--trace"],
         environment,
         work,
+        keep_open,
     )
     _check_origin(traced, cuda_home)
     needed = elf.read(library).needed
@@ -121,7 +138,14 @@ def _check_origin(traced: str, cuda_home: Path) -> None:
             )
 
 
-def _run(code: str, what: str, command: Sequence[str], environment: Mapping[str, str], work: Path) -> str:
+def _run(
+    code: str,
+    what: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    work: Path,
+    keep_open: Sequence[int],
+) -> str:
     """Run a compiler to its end. Compilers call others: whatever ends it early has to end all of them."""
     try:
         process = subprocess.Popen(
@@ -132,6 +156,7 @@ def _run(code: str, what: str, command: Sequence[str], environment: Mapping[str,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=tuple(keep_open),
         )
     except OSError as error:
         raise StageError(code, f"{what}: {error.strerror}", where=command[0]) from None

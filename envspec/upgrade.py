@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envspec.build import BuildRequest, BuildResult, build
 from envspec.check.facts import Origin, Target
@@ -15,7 +15,6 @@ from envspec.check.run import check_lock
 from envspec.errors import StageError, UsageError
 from envspec.interpreter import choose_python
 from envspec.lock import read_lock
-from envspec.lock.ensure import write_lock
 from envspec.lock.model import compare
 from envspec.lock.resolve import resolve
 from envspec.profile import read_profile
@@ -40,22 +39,23 @@ def run_upgrade(
 ) -> BuildResult | None:
     """Upgrade and build. None where there was nothing to upgrade or the user said no; the lock is then as it was.
 
-    A build that fails puts the old lock back, so that the next build gives the old environment.
+    The new lock is written at the end of a build that passed, just before the switch: whatever fails, or ends envspec
+    before that, leaves the old lock and the old environment together.
     """
     profile = read_profile(request.profile)
     uv = Uv(offline=request.offline)
     old = read_lock(profile.lock_path)
+    wanted = [canonicalize_name(name) for name in request.packages]
     if old is not None:
-        unknown = sorted(set(request.packages) - {p.name for p in old.packages})
+        unknown = sorted(set(wanted) - {p.name for p in old.packages})
         if unknown:
             raise UsageError(
                 "unknown-package", f"{unknown[0]} is not in the lock", where=str(profile.lock_path)
             )
-    with tempfile.TemporaryDirectory(prefix="envspec-upgrade-") as work:
-        python = choose_python(profile, uv, Path(work), wanted=request.python)
+    python = choose_python(profile, uv, Path("/"), wanted=request.python)
     with progress.stage("lock") as stage:
         uv.on_line = stage.detail
-        new = resolve(profile, uv, python.path, keep=old, upgrade=list(request.packages)).lock
+        new = resolve(profile, uv, python.path, keep=old, upgrade=wanted).lock
         changes = compare(old, new) if old is not None else ()
         stage.result = f"{len(new.packages)} packages, {len(changes)} changed"
     if old is not None and not changes and old.digest == new.digest:
@@ -83,21 +83,14 @@ def run_upgrade(
         )
     if not confirm([str(change) for change in changes]):
         return None
-    write_lock(profile.lock_path, new)
-    try:
-        return build(
-            BuildRequest(
-                profile=request.profile,
-                out=request.out,
-                python=request.python,
-                offline=request.offline,
-                allowed=request.allowed,
-            ),
-            progress,
-        )
-    except BaseException:
-        if old is not None:
-            write_lock(profile.lock_path, old)
-        else:
-            profile.lock_path.unlink(missing_ok=True)
-        raise
+    return build(
+        BuildRequest(
+            profile=request.profile,
+            out=request.out,
+            python=request.python,
+            offline=request.offline,
+            allowed=request.allowed,
+            lock=new,
+        ),
+        progress,
+    )

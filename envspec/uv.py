@@ -91,6 +91,8 @@ class Uv:
         self.binary = binary or find_uv()
         self.offline = offline
         self.on_line = on_line
+        self.keep_open: tuple[int, ...] = ()
+        """Descriptors that uv inherits: it holds the output's lock with them as long as it writes, even alone."""
         env = dict(os.environ if base_env is None else base_env)
         for name in _DROPPED:
             env.pop(name, None)
@@ -156,25 +158,19 @@ class Uv:
         *,
         link_mode: str | None = None,
         sdists: Sequence[str] = (),
-        reinstall: bool = False,
     ) -> None:
-        """Install exactly the locked requirements into the venv: no resolution, every hash verified.
-
-        With `reinstall`, what is there of these packages is taken out first, whatever its version.
-        """
+        """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
         args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
         args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
         for name in sdists:
             args += ["--no-binary", name]
         if link_mode:
             args += ["--link-mode", link_mode]
-        if reinstall:
-            args.append("--reinstall")
         self.run([*args, "-r", str(requirements)], cwd=cwd)
 
-    def uninstall(self, names: Sequence[str], venv_python: Path, cwd: Path) -> None:
-        """Remove packages from the venv."""
-        self.run(["pip", "uninstall", "--python", str(venv_python), *names], cwd=cwd)
+    def clean(self, names: Sequence[str], cwd: Path) -> None:
+        """Take packages out of the cache, so that the next installation fetches them anew."""
+        self.run(["cache", "clean", *names], cwd=cwd)
 
     def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> str:
         """Run uv and return its standard output; raise what its standard error means."""
@@ -186,6 +182,7 @@ class Uv:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                pass_fds=self.keep_open,
             )
         except OSError as error:
             raise WorldError(

@@ -95,8 +95,8 @@ def test_an_empty_record_and_extra_rows_are_read(tmp_path: Path) -> None:
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert [(r.path, r.sha256, r.size) for r in package.rows] == [
         ("a.py", empty, 0),
-        ("../../../bin/a", "", 0),
-        ("a.pyc", "", 0),
+        ("../../../bin/a", "", -1),
+        ("a.pyc", "", -1),
     ]
     assert conflicts([package, package]) == ()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from envspec.audit.environment import Environment
 from envspec.check.rules.build import error, warning
 from envspec.findings import Finding
-from envspec.pin_generation import NAME as PIN
+from envspec.pin_generation import pth_files
 from envspec.records import InstalledPackage, RecordRow, file_sha256, installed_packages
 
 _SHOWN = 6
@@ -173,7 +173,7 @@ def _foreign(environment: Environment, owned: Mapping[str, Owned], files: Iterab
         if not name.startswith(prefix):
             continue
         path = name[len(prefix) :]
-        if path in owned or _BYTECODE.search(path) or _OF_THE_VENV.fullmatch(path) or path == PIN:
+        if path in owned or _BYTECODE.search(path) or _OF_THE_VENV.fullmatch(path) or path in pth_files():
             continue
         strangers.setdefault(path.split("/", 1)[0], []).append(path)
     for top, paths in sorted(strangers.items()):

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.errors import EnvspecError, UsageError
-from envspec.in_use import users_of
+from envspec.in_use import unseen, users_of
 from envspec.manifest import ManifestHead, read_head
 from envspec.output import Generation, Output, existing, remove_tree
 
@@ -40,6 +40,8 @@ class GcResult(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[int, ...]
     in_use: tuple[GenerationRow, ...]
     toolchains: tuple[str, ...]
+    unseen: int = 0
+    """Processes of which this user cannot see what they use."""
 
 
 def current_generation(out: Path) -> tuple[Output, Generation]:
@@ -47,10 +49,14 @@ def current_generation(out: Path) -> tuple[Output, Generation]:
     output = existing(out)
     generation = output.current()
     if generation is None:
-        raise UsageError(
-            "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
-        )
+        raise _unbuilt(out)
     return output, generation
+
+
+def _unbuilt(out: Path) -> UsageError:
+    return UsageError(
+        "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
+    )
 
 
 def current_head(out: Path) -> ManifestHead:
@@ -90,14 +96,17 @@ def _row(generation: Generation, current: bool) -> GenerationRow:
 
 def rollback(out: Path, number: int | None, waiting: Callable[[str], None]) -> int:
     """Make an older generation current: `number`, or the one before the current. Raises UsageError `no-generation`."""
-    output, current = current_generation(out)
+    output = existing(out)
     with output.held(waiting):
-        finished = [n for n in output.numbers() if output.generation(n).manifest.is_file()]
+        finished = output.finished()
+        current = output.current()
+        if not finished:
+            raise _unbuilt(out)
         if number is None:
-            older = [n for n in finished if n < current.number]
+            older = [n for n in finished if current is None or n < current.number]
             if not older:
                 raise UsageError(
-                    "no-generation", f"there is no generation before {current.number}", where=str(out)
+                    "no-generation", f"there is no generation before {finished[0]}", where=str(out)
                 )
             number = older[-1]
         if number not in finished:
@@ -108,12 +117,28 @@ def rollback(out: Path, number: int | None, waiting: Callable[[str], None]) -> i
                 fix=f"it has {', '.join(map(str, finished))}",
             )
         generation = output.generation(number)
-        if not (generation.path / "cuda" / "bin" / "nvcc").exists():
-            raise UsageError(
-                "no-generation", f"generation {number} has lost its toolchain", where=str(generation.path)
-            )
+        _require_whole(output, generation)
         output.switch(generation)
     return number
+
+
+def _require_whole(output: Output, generation: Generation) -> None:
+    """Refuse to show a generation whose main parts are gone."""
+    head = read_head(generation.manifest)
+    parts = {
+        "its toolchain": output.toolchains_dir / head.script.toolchain / "bin" / "nvcc",
+        "its link to CUDA_HOME": generation.path / "cuda" / "bin" / "nvcc",
+        "its script": generation.script,
+        "its Python": generation.venv / "bin" / "python",
+    }
+    for name, path in parts.items():
+        if not path.exists():
+            raise UsageError(
+                "no-generation",
+                f"generation {generation.number} has lost {name}",
+                where=str(path),
+                fix="build it again, from the profile and lock that it was built from",
+            )
 
 
 def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
@@ -126,7 +151,7 @@ def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
     with output.held(waiting):
         output.sweep()
         current = output.current()
-        numbers = [n for n in output.numbers() if current is None or n != current.number]
+        numbers = [n for n in output.finished() if current is None or n != current.number]
         removed, in_use = [], []
         for number in numbers[: max(0, len(numbers) - keep)]:
             generation = output.generation(number)
@@ -138,21 +163,5 @@ def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
             generation.manifest.unlink(missing_ok=True)
             remove_tree(generation.path)
             removed.append(number)
-        return GcResult(removed=tuple(removed), in_use=tuple(in_use), toolchains=_toolchains(output))
-
-
-def _toolchains(output: Output) -> tuple[str, ...]:
-    """Remove toolchains, and their JIT caches, that no generation refers to and no process uses."""
-    needed = set()
-    for number in output.numbers():
-        try:
-            needed.add(read_head(output.generation(number).manifest).script.toolchain)
-        except EnvspecError:
-            return ()  # what a damaged manifest needs cannot be known, so nothing is removed
-    removed = []
-    for name in output.toolchain_names():
-        if name not in needed and not list(users_of(output.toolchains_dir / name)):
-            remove_tree(output.toolchains_dir / name)
-            remove_tree(output.jit_dir / name)
-            removed.append(name)
-    return tuple(removed)
+        toolchains = output.sweep_toolchains(caches=True)
+        return GcResult(removed=tuple(removed), in_use=tuple(in_use), toolchains=toolchains, unseen=unseen())

@@ -10,7 +10,7 @@ from envspec.findings import Report
 from envspec.lock.resolve import index_tables
 from envspec.profile import read_profile
 from envspec.progress import Progress
-from envspec.repair import Repaired, repair
+from envspec.repair import Repaired, Request, repair
 from envspec.uv import Uv
 from envspec.verify import verify
 
@@ -30,6 +30,7 @@ def run_repair(
     out: Path,
     profile: Path | None,
     prune: bool,
+    thorough: bool,
     offline: bool,
     progress: Progress,
     waiting: Callable[[str], None],
@@ -38,18 +39,29 @@ def run_repair(
 
     `profile` is needed only where packages come from an index that the profile names itself.
     """
-    output, generation = current_generation(out)
+    output = current_generation(out)[0]
     uv = Uv(offline=offline)
-    index_lines = index_tables(read_profile(profile)) if profile is not None else []
-    with output.held(waiting), progress.stage("repair") as stage:
+    index_lines = index_tables(read_profile(profile), open_to_all=True) if profile is not None else []
+    request = Request(index_lines=tuple(index_lines), prune=prune, thorough=thorough)
+    with output.held(waiting) as held, progress.stage("repair") as stage:
         uv.on_line = stage.detail
-        done = repair(output, generation, uv, index_lines, prune=prune, detail=stage.detail)
-        parts = [f"{len(done.packages)} packages put back"]
-        parts += [f"{len(done.removed)} removed"] if done.removed else []
-        parts += [f"{done.toolkit} files of CUDA_HOME"] if done.toolkit else []
-        parts += ["the environment script"] if done.script else []
-        stage.result = ", ".join(parts)
+        uv.keep_open = (held,)
+        generation = current_generation(out)[1]
+        done = repair(output, generation, uv, request, stage.detail)
+        stage.result = _summary(done)
     return done
 
 
-__all__ = ["run_repair", "run_verify"]
+def _summary(done: Repaired) -> str:
+    parts = []
+    if done.files:
+        packages = f" of {', '.join(done.packages)}" if len(done.packages) in (1, 2, 3) else ""
+        packages = packages or (f" of {len(done.packages)} packages" if done.packages else "")
+        parts.append(f"{done.files} file{'' if done.files == 1 else 's'}{packages} put back")
+    if done.removed:
+        parts.append(f"{', '.join(done.removed)} removed")
+    if done.toolkit:
+        parts.append(f"{done.toolkit} file{'' if done.toolkit == 1 else 's'} of CUDA_HOME put back")
+    if done.script:
+        parts.append("the environment script written")
+    return ", ".join(parts) or "nothing to repair"

@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -21,7 +22,7 @@ import msgspec
 
 from envspec.data import load_table
 from envspec.errors import EnvspecError
-from envspec.records import InstalledPackage
+from envspec.records import InstalledPackage, file_sha256
 
 LAYOUT_VERSION = 1
 """Raised whenever the same wheels would give another tree."""
@@ -184,24 +185,82 @@ def write_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) ->
         (at / link.to).symlink_to(link.target)
 
 
-def complete_tree(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) -> int:
-    """Put back what a tree that was written before has lost; returns how much that was. What is there is left as it is."""
-    lost = 0
-    for file in tree.files:
-        if not os.path.lexists(at / file.to):
-            (at / file.to).parent.mkdir(parents=True, exist_ok=True)
-            place(site_packages / file.source, at / file.to)
-            lost += 1
-    if not os.path.lexists(at / STUB):
-        (at / STUB).parent.mkdir(parents=True, exist_ok=True)
-        (at / STUB).write_bytes(stub)
-        (at / STUB).chmod(0o755)
-        lost += 1
-    for link in tree.links:
-        if not os.path.lexists(at / link.to):
-            (at / link.to).symlink_to(link.target)
-            lost += 1
-    return lost
+def different(tree: ToolkitTree, site_packages: Path, at: Path, stub: bytes) -> list[str]:
+    """The paths of a tree that was written before and is not as `write_tree` would make it now.
+
+    A file that is one with its source, or has its content, is the same; anything that was added is left alone.
+    """
+    found = [f.to for f in tree.files if not _same_file(site_packages / f.source, at / f.to, f.sha256)]
+    found += [link.to for link in tree.links if not _leads_to(at / link.to, link.target)]
+    return found + ([] if _holds(at / STUB, stub) else [STUB])
+
+
+def _same_file(source: Path, target: Path, sha256: str) -> bool:
+    try:
+        one, other = source.lstat(), target.lstat()
+        same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+        alike = stat.S_ISREG(other.st_mode) and stat.S_IMODE(one.st_mode) == stat.S_IMODE(other.st_mode)
+        return same or (alike and file_sha256(target) == sha256)
+    except OSError:
+        return False
+
+
+def _leads_to(link: Path, target: str) -> bool:
+    try:
+        return str(link.readlink()) == target
+    except OSError:
+        return False
+
+
+def _holds(file: Path, data: bytes) -> bool:
+    try:
+        return not file.is_symlink() and file.read_bytes() == data and bool(file.stat().st_mode & 0o100)
+    except OSError:
+        return False
+
+
+def put_back(
+    tree: ToolkitTree,
+    site_packages: Path,
+    at: Path,
+    stub: bytes,
+    paths: Iterable[str],
+    modes: Mapping[str, int],
+) -> None:
+    """Put some paths of a written tree back as `write_tree` made them, each in one step.
+
+    Raises EnvspecError `repair-impossible` where a directory stands in the way.
+    """
+    sources = {f.to: f.source for f in tree.files}
+    links = {link.to: link.target for link in tree.links}
+    for path in paths:
+        target = at / path
+        temporary = target.with_name(f".{target.name}.new")
+        if target.is_dir() and not target.is_symlink():
+            raise EnvspecError(
+                "repair-impossible",
+                f"{target} is a directory that envspec did not make",
+                fix="move it away and repair again",
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        if path in links:
+            temporary.symlink_to(links[path])
+        elif path == STUB:
+            temporary.write_bytes(stub)
+            temporary.chmod(0o755)
+        else:
+            place(site_packages / sources[path], temporary)
+            _give_mode(temporary, modes.get(path))
+        if not target.is_symlink() and target.exists() and target.samefile(temporary):
+            temporary.unlink()  # rename does nothing between two names of one file
+        else:
+            temporary.replace(target)
+
+
+def _give_mode(path: Path, mode: int | None) -> None:
+    if mode is not None and stat.S_IMODE(path.lstat().st_mode) != mode:
+        path.chmod(mode)
 
 
 def place(source: Path, target: Path) -> None:
