@@ -38,6 +38,7 @@ def test_a_compiler_that_hangs_is_ended_with_all_that_it_called(
             ["sh", "-c", f"sleep 60 & echo $! > '{called}'; wait"],
             os.environ,
             tmp_path,
+            (),
         )
     assert time.monotonic() - started < 10
     assert caught.value.what == "nvcc did not compile a kernel within 0.3 s"
@@ -53,5 +54,6 @@ def test_what_a_compiler_says_is_quoted_without_what_steers_terminals(tmp_path: 
             ["sh", "-c", "printf 'bad \\033[31m\\n\\n'; exit 3"],
             os.environ,
             tmp_path,
+            (),
         )
     assert (caught.value.what, caught.value.why) == ("it failed (exit 3)", "bad ?[31m")

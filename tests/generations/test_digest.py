@@ -115,7 +115,7 @@ def test_another_digest_than_expected_is_not_published(site: TrustSite, digest: 
     done = site.call(*args, "sha256:" + "0" * 64, "good.toml")  # also where there is nothing to do
     assert done.code == 1 and f"the environment's digest is {digest}" in done.err
     done = site.call(*args, "abc", "good.toml")
-    assert done.code == 1 and "error[digest-differs]: 'abc' is not an environment digest" in done.err
+    assert done.code == 2 and "error[digest-malformed]: 'abc' is not an environment digest" in done.err
 
 
 def test_a_file_edited_in_the_cache_is_not_taken(site: TrustSite, tmp_path: Path) -> None:
@@ -146,4 +146,4 @@ def test_a_file_that_the_cache_has_lost_is_missed(site: TrustSite, tmp_path: Pat
     kept.unlink()
     done = site.call("build", "--python", sys.executable, "good.toml", "--out", "lost 2", env=env)
     assert done.code == 1
-    assert "error[install-incomplete]: " in done.err and "uv cache clean app\n" in done.err
+    assert "error[file-missing]: " in done.err and "late.py" in done.err
