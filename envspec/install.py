@@ -14,6 +14,7 @@ import msgspec
 
 from envspec.errors import EnvspecError, UsageError
 from envspec.interpreter import ChosenPython
+from envspec.inventory import require_whole, walk
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.lock.resolve import index_tables
 from envspec.lock.targets import target_environment
@@ -78,6 +79,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     work.mkdir(parents=True, exist_ok=True)
     (work / "pyproject.toml").write_text(_project(profile), encoding="utf-8")
     uv.venv(at, python.path, work, prompt=profile.name)
+    scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
     last = [name for name in profile.winners if name in names]
     batches = [
@@ -90,7 +92,9 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
             render_lock(msgspec.structs.replace(lock, packages=tuple(batch))), encoding="utf-8"
         )
         uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists)
-    return check_venv(profile, needed, at, python)
+    found = check_venv(profile, needed, at, python)
+    require_whole(at, found.site_packages.relative_to(at).as_posix(), found.packages, scaffold)
+    return found
 
 
 def _project(profile: Profile) -> str:

@@ -112,8 +112,7 @@ def take_inventory(
     """Look at every file of a venv. `winners` maps contested paths (in site-packages) to the package whose file is there;
     `own` are the paths in the venv that envspec wrote.
 
-    Raises EnvspecError `install-corrupt` for a file that is not what RECORD says, `install-incomplete` for one that is
-    not there.
+    Raises EnvspecError `install-corrupt` for a file that is not what RECORD says.
     """
     owned = _owned(packages, site_packages, winners)
     launchers = _launchers(venv / site_packages, packages)
@@ -121,7 +120,7 @@ def take_inventory(
     rows, stats = [], []
     for path, entry in walk(venv):
         info = entry.stat(follow_symlinks=False)
-        owner, sha256, size = owned.pop(path, (ENVSPEC if path in own else UV, "", -1))
+        owner, sha256, size = owned.get(path, (ENVSPEC if path in own else UV, "", -1))
         target = ""
         if stat.S_ISLNK(info.st_mode):
             target, sha256 = os.readlink(entry.path), ""  # noqa: PTH115  (a DirEntry, a million times)
@@ -137,14 +136,6 @@ def take_inventory(
         executable = bool(info.st_mode & 0o111) and not target
         rows.append(FileRow(path, sha256, 0 if target else info.st_size, executable, target, owner, counted))
         stats.append(StatRow.of(path, info))
-    lost = sorted(path for path in owned if not is_bytecode(path))
-    if lost:
-        raise EnvspecError(
-            "install-incomplete",
-            f"{lost[0]} stands in the RECORD of {owned[lost[0]][0]} but is not on disk",
-            where=str(venv),
-            fix=_CLEAN + owned[lost[0]][0],
-        )
     return Inventory(tuple(sorted(rows, key=lambda r: r.path)), tuple(sorted(stats, key=lambda r: r.path)))
 
 
@@ -188,15 +179,48 @@ def _owned(
     packages: Sequence[InstalledPackage], site_packages: str, winners: Mapping[str, str]
 ) -> dict[str, tuple[str, str, int]]:
     """Path in the venv -> (owner, sha256, size) from the RECORDs; contested paths belong to their winner."""
-    up = "../" * (site_packages.count("/") + 1)
     owned: dict[str, tuple[str, str, int]] = {}
     for package in packages:
         for row in package.rows:
             if winners.get(row.path, package.name) != package.name:
                 continue
-            path = row.path.removeprefix(up) if row.path.startswith(up) else f"{site_packages}/{row.path}"
-            owned[path] = (package.name, row.sha256, row.size)
+            owned[in_venv(row.path, site_packages)] = (package.name, row.sha256, row.size)
     return owned
+
+
+def in_venv(path: str, site_packages: str) -> str:
+    """A RECORD's path, relative to the venv instead of site-packages."""
+    up = "../" * (site_packages.count("/") + 1)
+    return path.removeprefix(up) if path.startswith(up) else f"{site_packages}/{path}"
+
+
+def require_whole(
+    venv: Path, site_packages: str, packages: Sequence[InstalledPackage], scaffold: frozenset[str]
+) -> None:
+    """Every file is named by a RECORD or was there before the packages (`scaffold`), and every one that is named is there.
+
+    uv reports success when the end of a RECORD could not be written (found by letting single writes fail); files that it
+    does not name would be nobody's, and missing in the toolkit. Raises EnvspecError `install-incomplete`.
+    """
+    named = {in_venv(row.path, site_packages): package.name for package in packages for row in package.rows}
+    there = {path for path, _ in walk(venv)}
+    lost = min((path for path in named.keys() - there if not is_bytecode(path)), default=None)
+    if lost is not None:
+        raise EnvspecError(
+            "install-incomplete",
+            f"{lost} stands in the RECORD of {named[lost]} but is not on disk",
+            where=str(venv),
+            fix=_CLEAN + named[lost],
+        )
+    stray = min(there - named.keys() - scaffold - {".lock"}, default=None)
+    if stray is not None:
+        raise EnvspecError(
+            "install-incomplete",
+            f"{stray} is in the environment, but no RECORD names it",
+            where=str(venv),
+            why="uv could not write a RECORD to its end",
+            fix="check the disk (df, dmesg) and build again",
+        )
 
 
 def _launchers(site: Path, packages: Sequence[InstalledPackage]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -111,11 +111,14 @@ class _Repair:
     def run(self) -> Repaired:
         drift = self.drift
         intruders, removed = self.intruders()
-        self.put_back((*drift.changed, *drift.missing))
-        for row in drift.modes:
-            self.set_mode(self.venv / row.path, row)
+        rows = (*drift.changed, *drift.missing)
+        sources = self.sources([row for row in rows if row.owner != ENVSPEC])
+        # Nothing is touched before everything that will be needed is there.
         for distribution in intruders:
             self.take_out(distribution)
+        self.put_back(rows, sources)
+        for row in drift.modes:
+            self.set_mode(self.venv / row.path, row)
         if drift.toolkit:
             self.put_back_toolkit()
         if drift.cuda:
@@ -181,47 +184,60 @@ class _Repair:
 
     # ---- files
 
-    def put_back(self, rows: Iterable[FileRow]) -> None:
+    def put_back(self, rows: Iterable[FileRow], sources: Mapping[str, Path]) -> None:
         """Give each path its file again."""
-        rows = tuple(rows)
-        own = [row for row in rows if row.owner == ENVSPEC]
-        for row in own:
+        for row in rows:
+            if row.owner != ENVSPEC:
+                self.move(sources[row.owner] / row.path, self.venv / row.path, row)
+                self.restored.add(row.path)
+                continue
             text = pth_files().get(row.path.rpartition("/")[2])
             if text is not None:
                 self.clear(self.venv / row.path)
                 write_synced(self.venv / row.path, text.encode())
                 self.set_mode(self.venv / row.path, row)
-        others = [row for row in rows if row.owner != ENVSPEC]
-        if not others:
-            return
-        fresh = self.fresh_venv({row.owner for row in others} - {UV}, 0)
-        sources = dict.fromkeys((row.owner for row in others), fresh)
-        self.detail(f"comparing {len(others)} files with the manifest")
-        lost = _other_than_locked(fresh, others)
+
+    def sources(self, rows: Sequence[FileRow]) -> dict[str, Path]:
+        """For each owner a venv that holds its files as the manifest names them."""
+        if not rows:
+            return {}
+        sources = self.fresh_venvs({row.owner for row in rows}, "fresh")
+        self.detail(f"comparing {len(rows)} files with the manifest")
+        lost = _other_than_locked(sources, rows)
         bad = {row.owner for row in lost} - {UV}
         if bad:
             # The cache gave what nobody locked: it was edited through a link.
             self.detail(f"fetching {', '.join(sorted(bad))} anew")
             self.uv.clean(sorted(bad), self.work)
-            again = self.fresh_venv(bad, 1)
-            sources |= dict.fromkeys(bad, again)
+            sources |= self.fresh_venvs(bad, "anew")
             lost = [row for row in lost if row.owner == UV]
-            lost += _other_than_locked(again, [row for row in others if row.owner in bad])
+            lost += _other_than_locked(sources, [row for row in rows if row.owner in bad])
         if lost:
+            owner = lost[0].owner
             raise EnvspecError(
                 "repair-impossible",
                 f"{lost[0].path} cannot be made again as it was",
                 where=str(self.venv),
-                why=f"it belongs to {'the venv itself, which another uv or Python made' if lost[0].owner == UV else lost[0].owner}",
+                why="another uv or Python made the venv" if owner == UV else f"{owner} brings another one",
                 fix="build again: the next build makes a new generation, and this one stays until envspec gc",
             )
-        for row in others:
-            self.move(sources[row.owner] / row.path, self.venv / row.path, row)
-        self.restored |= {row.path for row in others}
+        return sources
 
-    def fresh_venv(self, names: set[str], number: int) -> Path:
+    def fresh_venvs(self, owners: set[str], name: str) -> dict[str, Path]:
+        """Venvs beside the damaged one with the packages of `owners`: one for each that won a path, one for the rest.
+
+        So no two packages that own a path with different content meet, and their order does not matter.
+        """
+        winners = sorted({winner for _, winner in self.manifest.winners} & owners)
+        rest = owners - set(winners)
+        found = dict.fromkeys(rest, self.fresh_venv(rest - {UV}, f"{name}-0")) if rest else {}
+        for number, winner in enumerate(winners, 1):
+            found[winner] = self.fresh_venv({winner}, f"{name}-{number}")
+        return found
+
+    def fresh_venv(self, names: set[str], name: str) -> Path:
         """A venv beside the damaged one, with some of its packages."""
-        work = self.work / f"fresh-{number}"
+        work = self.work / name
         work.mkdir(parents=True)
         project = ["[project]", 'name = "repair"', 'version = "0"', "[tool.uv]", "package = false"]
         (work / "pyproject.toml").write_text(
@@ -229,13 +245,10 @@ class _Repair:
         )
         venv = work / "venv"
         self.uv.venv(venv, Path(self.manifest.inputs.python_path), work, self.manifest.script.prompt)
-        # The order is that of the build: a package that wins paths comes after all others.
-        winners = list(dict.fromkeys(name for _, name in self.manifest.winners))
-        batches = [sorted(names - set(winners)), *([name] for name in winners if name in names)]
-        for at, batch in enumerate(batch for batch in batches if batch):
-            requirements = work / f"requirements-{at}.txt"
-            requirements.write_text(_requirements(self.manifest, batch), encoding="utf-8")
-            self.uv.install(requirements, venv / "bin" / "python", work, sdists=self.sdists(batch))
+        if names:
+            requirements = work / "requirements.txt"
+            requirements.write_text(_requirements(self.manifest, names), encoding="utf-8")
+            self.uv.install(requirements, venv / "bin" / "python", work, sdists=self.sdists(names))
         return venv
 
     def sdists(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -354,10 +367,10 @@ def _refreshed(
     return tuple(found)
 
 
-def _other_than_locked(root: Path, rows: Sequence[FileRow]) -> list[FileRow]:
-    """The rows that a directory does not hold as the manifest names them."""
+def _other_than_locked(sources: Mapping[str, Path], rows: Sequence[FileRow]) -> list[FileRow]:
+    """The rows that the source of their owner does not hold as the manifest names them."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        good = pool.map(lambda row: _is_as_locked(root / row.path, row), rows)
+        good = pool.map(lambda row: _is_as_locked(sources[row.owner] / row.path, row), rows)
         return [row for row, same in zip(rows, good, strict=True) if not same]
 
 

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 from envspec.errors import EnvspecError
 from envspec.findings import Finding, Report, Severity, report
-from envspec.inventory import ENVSPEC, FileRow, StatRow, walk
+from envspec.inventory import ENVSPEC, FileRow, StatRow, in_venv, walk
 from envspec.manifest import STATS, Manifest, TreeRow, read_manifest, read_stats
 from envspec.output import Generation, Output
 from envspec.records import file_sha256
@@ -336,6 +336,5 @@ def recorded_paths(dist_info: Path, site_packages: str) -> list[str]:
         rows = read_record(dist_info / "RECORD")
     except EnvspecError:
         return []
-    up = "../" * (site_packages.count("/") + 1)
-    paths = (r.path.removeprefix(up) if r.path.startswith(up) else f"{site_packages}/{r.path}" for r in rows)
+    paths = (in_venv(row.path, site_packages) for row in rows)
     return [path for path in paths if ".." not in path.split("/") and not path.startswith("/")]

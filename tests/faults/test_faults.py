@@ -61,6 +61,26 @@ def test_the_file_system_fails(bench: Bench, error: str) -> None:
         bench.check(error)
 
 
+def test_a_record_that_could_not_be_written(bench: Bench) -> None:
+    """uv does not notice, and says that it has installed everything."""
+    done = bench.operations(bench.build_command())
+    bench.turn += 1
+    bench.site.gc("out")
+    records = [
+        i
+        for i, line in enumerate(done, 1)
+        if line.startswith("write ") and line.endswith(".dist-info/RECORD")
+    ]
+    unnoticed = 0
+    for number in reversed(records):
+        ended = bench.fail_at(number, "EDQUOT", False)
+        unnoticed += "error[install-incomplete]" in ended.err
+        bench.check("a RECORD that could not be written")
+        if unnoticed:
+            break
+    assert unnoticed
+
+
 def test_what_is_shown_is_on_disk_before_it_is_shown(bench: Bench) -> None:
     """A loss of power may come between any two of these."""
     done = bench.operations(bench.build_command())

@@ -19,6 +19,7 @@ from envspec.uv import find_uv
 from tests.command import Done, on_disk
 from tests.generations.site import TrustSite, site_packages
 from tests.texts import without_more
+from tests.wheels import make_wheel
 
 SCHEMA = Path(envspec.data.__file__).parent / "report.schema.json"
 REPAIR = "  fix: envspec repair\n"
@@ -124,6 +125,11 @@ DRIFTS: dict[str, tuple[Callable[[Path, Path], object], str, tuple[str, ...]]] =
         lambda out, site: relink(out / "venv/bin/python3", "/bin/sh"),
         "error[drift-changed]: 1 file of the venv itself is changed\n  bin/python3\n" + REPAIR,
         ("bin/python3",),
+    ),
+    "the venv's own words": (
+        lambda out, site: (out / "venv/pyvenv.cfg").write_text("home = /usr/bin\n"),
+        "error[drift-changed]: 1 file of the venv itself is changed\n  pyvenv.cfg\n" + REPAIR,
+        ("pyvenv.cfg",),
     ),
     "the interpreter": (
         lambda out, site: (out / "venv/bin/python").unlink(),
@@ -395,6 +401,23 @@ def test_offline_without_a_cache(site: TrustSite, out: Path, tmp_path: Path) -> 
     assert site.call("verify", "--out", out).code == 1
     done = site.call("repair", "--out", out, "--profile", "good.toml", env=cold)
     assert (done.code, done.out) == (0, "verify: nothing found\n")
+
+
+def test_two_winners_of_one_path(site: TrustSite, tmp_path: Path) -> None:
+    """The later one has it; both are put back, in whatever order."""
+    wheels = site.root / "wheels"
+    for name in ("alpha", "omega", "middle"):
+        make_wheel(wheels, name, "1.0", {"three/one.py": f"owner = {name!r}\n", f"three/{name}.py": ""})
+    for number, order in enumerate((("middle", "alpha"), ("alpha", "omega"))):
+        winners = "[install]\nwinners = [" + ", ".join(f'"{name}"' for name in order) + "]\n"
+        packages = 'alpha = "1.0"\nomega = "1.0"\nmiddle = "1.0"\n'
+        site.profile(f"three{number}", packages, winners)
+        out = site.made(f"three {number}", f"three{number}.toml")
+        shutil.rmtree(site_packages(out) / "three")
+        done = site.call("repair", "--profile", f"three{number}.toml", "--out", out)
+        assert (done.code, done.out) == (0, "verify: nothing found\n"), done.err
+        assert (site_packages(out) / "three/one.py").read_text() == f"owner = {order[1]!r}\n"
+        assert verify(site, out, "--hash") == CLEAN
 
 
 def test_a_cache_that_was_edited_through_a_link(site: TrustSite, tmp_path: Path) -> None:
