@@ -38,7 +38,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield directory
     for entry in directory.iterdir():
         if entry.name.startswith("copy-") or not base:
-            shutil.rmtree(entry)
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 @pytest.fixture(scope="session")
