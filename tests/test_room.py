@@ -87,6 +87,10 @@ def test_what_is_in_the_cache_already_may_be_linked(site: TrustSite, disk: Path)
     code, err = build(site, disk / "out", UV_CACHE_DIR=str(disk / "uv"))
     assert code == 3
     assert re.search(r"warning: the environment may need 5\.\d MB more in", err) and "error[disk-full]" in err
+    assert "No space left on device (os error 28)" in err
+    assert err.splitlines()[-1] == (
+        "  fix: free space in the output directory and in uv's cache (uv cache prune), or name another --out"
+    )
     after = on_disk(disk / "out")
     assert {p: r for p, r in after.items() if len(r) > 1} == {p: r for p, r in before.items() if len(r) > 1}
 
