@@ -36,6 +36,7 @@ BUILT = STAGES_TO_CHECK + (
     "install   {count} packages, {files} files (T s)\n"
     "toolkit   DIGEST: 7 files of 6 packages (T s)\n"
     "script    sglang_env.sh (T s)\n"
+    "audit     nothing found (T s)\n"
     "smoke     sm_120a kernel compiled and linked, needs libcudart.so.13, libcuda.so.1 (T s)\n"
     "publish   generation {generation} is current, DIGEST (T s)\n"
 )
@@ -289,12 +290,12 @@ def test_a_version_that_does_not_exist(site: Site) -> None:
         2,
         "profile   p: sm_120a, PYTHON, COMPILER (T s)\n"
         "lock      failed after T s\n"
-        "error[unsatisfiable]: no set of versions satisfies the profile\n"
+        "error[no-such-version]: the profile names a version or a package that the index does not have\n"
         "  p.toml\n"
         f"  | No solution found when resolving dependencies {SPLIT}\n"
         "  |   cause: Because there is no version of lib==9.9 and your profile depends on lib==9.9, "
         "we can conclude that your profile's requirements are unsatisfiable.\n"
-        "  fix: change one of the versions named above in the profile\n",
+        "  fix: look for the spelling; with resolve.exclude-newer, what is newer does not exist either\n",
     )
     assert not (site.root / "p.lock").exists()
 
@@ -446,6 +447,7 @@ def test_a_compiler_that_fails(site: Site, tmp_path: Path) -> None:
     assert code == 1
     assert err.replace(str(tmp_path), "TMP").endswith(
         "script    sglang_env.sh (T s)\n"
+        "audit     nothing found (T s)\n"
         "smoke     failed after T s\n"
         "error[smoke-link]: the host compiler did not link the kernel (exit 1)\n"
         "  TMP/c++\n"
@@ -620,10 +622,8 @@ def test_a_full_disk(site: Site, small_disk: Path) -> None:
         r"error\[disk-too-small\]: the environment needs 8\.4 MB more in .*, where 2\.\d MB are free",
         lines[4],
     )
-    assert (
-        lines[-1]
-        == "  fix: free space (envspec gc, uv cache prune), or name another place: --out, UV_CACHE_DIR"
-    )
+    fix = "  fix: free space (envspec gc, uv cache prune), or name another place: --out, UV_CACHE_DIR"
+    assert lines[-1] == fix
     assert on_disk(out) == before
 
     # No byte at all: whoever has nothing to do still finds that out, and a lock that cannot be kept leaves no half file.
@@ -807,6 +807,7 @@ def test_interrupted_while_compiling(site: Site, tmp_path: Path, number: signal.
         STAGES_TO_CHECK.format(name="p", count=7, lock="unchanged") + "install   7 packages, 50 files (T s)\n"
         "toolkit   DIGEST: 7 files of 6 packages (T s)\n"
         "script    sglang_env.sh (T s)\n"
+        "audit     nothing found (T s)\n"
         "smoke     failed after T s\n" + last,
     )
     assert nobody_is_left(f"sleep\x004{number.value}.{os.getpid()}")
@@ -865,7 +866,11 @@ def test_killed_outright_is_swept_by_the_next_build(site: Site, tmp_path: Path) 
     compiler.chmod(0o755)
     site.profile("p", 'lib = "2.0"\n')
     code, _ = interrupted(
-        site, ["p.toml", "--out", "killed"], {"CXX": str(compiler)}, reached, signal.SIGKILL
+        site,
+        ["p.toml", "--out", "killed"],
+        {"CXX": str(compiler), "TMPDIR": str(tmp_path)},
+        reached,
+        signal.SIGKILL,
     )
     assert code == -signal.SIGKILL
     assert state(site.root / "killed")["generations"] == ["1"]
