@@ -10,7 +10,7 @@ from envspec.errors import UsageError
 from envspec.lock import read_lock
 from envspec.manifest import Manifest, read_manifest
 from envspec.output import MANIFEST, Output
-from envspec.profile import read_profile
+from envspec.profile import Profile, read_profile
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +25,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of all files, of a generation; of the wheels for one target, of a lock."""
     digest: str = ""
     files: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    """What was asked of the environment besides packages: GPU, driver, winners, variables."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     b: str
     packages: tuple[tuple[str, str, str], ...]
     toolkit: tuple[tuple[str, str, str], ...]
+    settings: tuple[tuple[str, str, str], ...]
     findings_gone: tuple[str, ...]
     findings_new: tuple[str, ...]
     size_a: int
@@ -59,7 +62,10 @@ def side_of(text: str, output: Output | None) -> Side:
     if path.suffix == ".json" and path.is_file():
         return _of_manifest(text, read_manifest(path))
     if path.suffix == ".toml" and path.is_file():
-        path = read_profile(path).lock_path
+        profile = read_profile(path)
+        if profile.lock_path.is_file():
+            locked = _of_lock(text, profile.lock_path)
+            return msgspec.structs.replace(locked, settings=_settings_of_profile(profile))
     if path.suffix == ".lock" and path.is_file():
         return _of_lock(text, path)
     raise UsageError(
@@ -79,8 +85,30 @@ def _of_manifest(label: str, manifest: Manifest) -> Side:
         findings=tuple(sorted(f"{f.severity.value}[{f.code}]: {f.message}" for f in manifest.findings)),
         size=sum(row.size for row in manifest.files),
         digest=manifest.digest,
+        settings=_settings_of(manifest),
         files={row.path: row.sha256 or row.target for row in manifest.files if row.counted},
     )
+
+
+def _settings_of(manifest: Manifest) -> dict[str, str]:
+    script = manifest.script
+    return {
+        "gpu.arch": manifest.arch,
+        "gpu.minimum-driver": manifest.minimum_driver,
+        "jobs.memory-per-job": str(script.memory_per_job),
+        "python": manifest.inputs.python,
+        **{f"environment.{name}": value for name, value in script.variables},
+    }
+
+
+def _settings_of_profile(profile: Profile) -> dict[str, str]:
+    return {
+        "gpu.arch": profile.gpu.arch.dotted,
+        "gpu.minimum-driver": profile.gpu.minimum_driver,
+        "jobs.memory-per-job": str(profile.memory_per_job),
+        "install.winners": ", ".join(profile.winners),
+        **{f"environment.{name}": value for name, value in profile.environment},
+    }
 
 
 def _of_lock(label: str, path: Path) -> Side:
@@ -102,6 +130,7 @@ def compare(a: Side, b: Side) -> Difference:
         a=a.label,
         b=b.label,
         packages=_changes(a.packages, b.packages),
+        settings=_changes(a.settings, b.settings) if a.settings and b.settings else (),
         toolkit=_changes({"CUDA_HOME": a.toolchain, **a.toolkit}, {"CUDA_HOME": b.toolchain, **b.toolkit}),
         findings_gone=tuple(f for f in a.findings if f not in b.findings),
         findings_new=tuple(f for f in b.findings if f not in a.findings),
@@ -124,15 +153,16 @@ def render(found: Difference) -> list[str]:
     """The difference as lines."""
     lines = [f"{found.a} -> {found.b}"]
     lines += [_line(*change) for change in found.packages]
+    lines += [_line(*change) for change in found.settings]
     lines += [f"toolkit: {_line(*change).strip()}" for change in found.toolkit if change[0] == "CUDA_HOME"]
     lines += [f"gone: {text}" for text in found.findings_gone]
     lines += [f"new:  {text}" for text in found.findings_new]
     if found.files:
         lines.append(f"{found.files} files differ")
-    if found.size_a != found.size_b:
+    if f"{found.size_a / 1e6:.1f}" != f"{found.size_b / 1e6:.1f}":
         lines.append(f"size: {found.size_a / 1e6:.1f} MB -> {found.size_b / 1e6:.1f} MB")
     if len(lines) == 1:
-        lines.append("the same environment" if found.same_digest else "no difference")
+        lines.append("the same environment" if found.same_digest else "no difference in what is compared")
     return lines
 
 

@@ -56,4 +56,19 @@ def facts_for(out: Path) -> EnvironmentFacts:
         facts,
         gpu_arch=head.script.arch,
         built={package.name: package.version for package in head.packages},
+        drifted=_has_drifted(out),
     )
+
+
+def _has_drifted(out: Path) -> bool:
+    """Whether a quick verification finds any file that is not what was published."""
+    from envspec.errors import EnvspecError
+    from envspec.output import existing
+    from envspec.verify import find_drift
+
+    try:
+        output = existing(out)
+        generation = output.current()
+        return generation is not None and bool(find_drift(output, generation, thorough=False)[1])
+    except (EnvspecError, OSError):
+        return False

@@ -21,8 +21,12 @@ _MENDS = {
 }
 _NOT_THE_ENVIRONMENT = "Neither envspec repair, check --fix nor a rebuild changes this."
 _WAS_IT_INSIDE = (
-    "This environment is as it was built, so first make sure that the process runs inside it (source out/sglang_env.sh, "
-    "or envspec run). If it does:"
+    "This environment has the packages it was built with, so first make sure that the process runs inside it (source "
+    "out/sglang_env.sh, or envspec run). If it does:"
+)
+_DRIFTED = (
+    "Files of this environment are not what was built (envspec verify names them): envspec repair puts them back. "
+    "If it fails then, too:"
 )
 _WAS_INSIDE = (
     "If a file has gone since the build (envspec verify tells), envspec repair puts it back. If not:"
@@ -48,6 +52,8 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_arch: str = ""
     built: Mapping[str, str] = {}
     """What the build installed, by distribution: what `packages` has otherwise was changed after it."""
+    drifted: bool = False
+    """Some file of the environment is not what was published."""
     inside: bool = False
     """The log is known to come from this environment."""
 
@@ -92,6 +98,8 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
     mended = _MENDS.get(family.mends, "")
     if not mended and (facts.packages or facts.built):
         mended = _NOT_THE_ENVIRONMENT
+    elif facts.drifted:
+        mended = f"{_DRIFTED} {mended}"
     elif family.mends != "repair" and _as_built(facts):
         mended = f"{_WAS_INSIDE if facts.inside else _WAS_IT_INSIDE} {mended}"
     return meaning, f"{fix} {mended}".strip()

@@ -154,8 +154,8 @@ def toolkit_release(host: Host, home: str) -> str:
 @check("env-nvcc")
 def no_other_compiler_first(host: Host, wanted: Wanted) -> Iterator[Finding]:
     """No other toolkit's nvcc and no ROCm stands on PATH, where JITs look when CUDA_HOME is not set."""
-    found = next((path for path in host.all_on_path("nvcc") if _OURS not in path), None)
-    if found:
+    found = host.which("nvcc")
+    if found and _OURS not in found:
         real = host.real(found)
         release = toolkit_release(host, real.rpartition("/bin/")[0])
         leads = f" (leads to {real})" if real != found else ""
