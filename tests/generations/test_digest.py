@@ -146,4 +146,4 @@ def test_a_file_that_the_cache_has_lost_is_missed(site: TrustSite, tmp_path: Pat
     kept.unlink()
     done = site.call("build", "--python", sys.executable, "good.toml", "--out", "lost 2", env=env)
     assert done.code == 1
-    assert "error[file-missing]: " in done.err and "late.py" in done.err
+    assert "error[install-incomplete]: " in done.err and "uv cache clean app\n" in done.err
