@@ -104,7 +104,14 @@ def test_what_lies_in_the_output(built: Built) -> None:
     assert soname(built.out / "cuda" / "lib64" / "stubs" / "libcuda.so") == "libcuda.so.1"
     assert not (built.out / "cuda" / "lib64" / "libcuda.so").exists()
     state = built.out / ".envspec"
-    assert sorted(p.name for p in state.iterdir()) == ["generations", "jit", "last", "lock", "owner", "toolchains"]
+    assert sorted(p.name for p in state.iterdir()) == [
+        "generations",
+        "jit",
+        "last",
+        "lock",
+        "owner",
+        "toolchains",
+    ]
     assert len(list((state / "toolchains").iterdir())) == 1
 
 
