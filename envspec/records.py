@@ -143,8 +143,13 @@ def winner(conflict: Conflict, order: Mapping[str, int]) -> tuple[str, str] | No
 
 def file_sha256(path: Path) -> str:
     """The file's SHA-256 in hex. A link is not followed: it has no content of its own."""
-    digest = hashlib.sha256()
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        data = os.read(handle, _CHUNK)
+        digest = hashlib.sha256(data)
+        while data:
+            data = os.read(handle, _CHUNK)
+            digest.update(data)
+    finally:
+        os.close(handle)
     return digest.hexdigest()

@@ -25,6 +25,7 @@ from envspec.records import file_sha256
 
 _SHOWN = 4
 _HASH_WORKERS = os.cpu_count() or 1
+_PORTION = 32
 
 R = TypeVar("R", FileRow, TreeRow)
 
@@ -155,8 +156,10 @@ def _changed_content(root: Path, rows: list[R], detail: Callable[[str], None]) -
     if rows:
         detail(f"reading {len(rows)} files")
     with ThreadPoolExecutor(_HASH_WORKERS) as pool:
-        same = pool.map(lambda row: _same(root / row.path, row.sha256), rows)
-        return [row for row, equal in zip(rows, same, strict=True) if not equal]
+        # In portions: handing single files to a pool takes longer than reading most of them.
+        portions = [rows[at : at + _PORTION] for at in range(0, len(rows), _PORTION)]
+        found = pool.map(lambda part: [r for r in part if not _same(root / r.path, r.sha256)], portions)
+        return [row for part in found for row in part]
 
 
 def _same(path: Path, sha256: str) -> bool:
