@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from envspec.check.engine import all_rules
 from envspec.cli import cli
+from envspec.doctor.engine import all_checks
 from envspec.profile import read_profile
 from envspec.profile.keys import example_profile, profile_keys
 from envspec.profile.strict import Table
@@ -143,3 +145,9 @@ def test_imports_go_down_as_the_architecture_page_draws_them(who: str, never: st
     for module, imported in _imports().items():
         if module == who or module.startswith(f"{who}."):
             assert not [name for name in imported if re.match(never, name)], module
+
+
+def test_the_changelog_counts_right() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"`envspec check`: {len(all_rules())} rules" in text
+    assert f"`envspec doctor`: {len(all_checks())} checks" in text
