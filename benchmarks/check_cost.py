@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 from benchmarks.counting_proxy import counting_proxy
-from envspec.check.facts import Target
-from envspec.check.gather import select
+from envspec.data.shipped import shipped
 from envspec.lock import read_lock
-from envspec.shipped import shipped
+from envspec.lock.selection import select
+from envspec.lock.targets import Target
 
 
 def run(profile: Path, env: dict[str, str]) -> tuple[float, int]:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from envspec import output as output_module
-from envspec.build import BuildRequest, build
-from envspec.progress import PlainProgress
-from envspec.shipped import shipped
-from envspec.uv import Uv
+from envspec.build.pipeline import BuildRequest, build
+from envspec.cli.progress import PlainProgress
+from envspec.data.shipped import shipped
+from envspec.uv.run import Uv
 
 _GOAL = 3.0
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from envspec.uv import find_uv
+from envspec.uv.run import find_uv
 
 PROFILE = """\
 [gpu]

@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from envspec.manifest import read_manifest
-from envspec.uv import find_uv
+from envspec.output.manifest import read_manifest
+from envspec.uv.run import find_uv
 
 
 def main() -> int:

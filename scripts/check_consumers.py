@@ -1,4 +1,4 @@
-"""Checks envspec/data/consumers.toml against installed packages.
+"""Checks envspec/data/jit_variables.toml against installed packages.
 
     python scripts/check_consumers.py SITE_PACKAGES
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from envspec.consumers import Consumer, consumers
+from envspec.data.jit_variables import Consumer, consumers
 
 
 def reads(row: Consumer, file: Path) -> bool:

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import click
 
-from envspec import activate
-from envspec.archs import known_archs
-from envspec.cli import cli
-from envspec.commands.explain import all_codes
-from envspec.consumers import Kind, consumers
-from envspec.coverage import coverage
+from envspec.activation.process import process_environment
+from envspec.activation.values import ScriptValues
+from envspec.cli.explain import all_codes
+from envspec.cli.main import cli
+from envspec.data.architectures import known_archs
+from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.knowledge import knowledge
-from envspec.errors import Exit
-from envspec.explanations import explained_codes
 from envspec.profile.keys import ProfileKey, example_profile, profile_keys
+from envspec.report.errors import Exit
+from envspec.report.explanations import explained_codes
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from scripts.coverage import coverage
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Made by scripts/make_reference.py; changes by hand are lost. -->"
@@ -220,7 +223,7 @@ def _coverage() -> list[str]:
         "before a server starts, and all are named in a log. Those without any mark show themselves only when a server runs:",
         "models, the network, what it is asked to do, and limits of the loader and of the GPU.",
         "",
-        "From `envspec/data/coverage.toml`; the causes are described in `envspec/diagnose/data`. A probe runs what it compiled",
+        "From `scripts/coverage.toml`; the causes are described in `envspec/diagnose/data`. A probe runs what it compiled",
         "only where there is a GPU.",
         "",
     ]
@@ -253,7 +256,11 @@ def _coverage() -> list[str]:
 
 
 def _linked(code: str) -> str:
-    return f"[`{code}`](../../envspec/explanations/{code}.md)" if code in explained_codes() else _code(code)
+    return (
+        f"[`{code}`](../../envspec/report/explanations/{code}.md)"
+        if code in explained_codes()
+        else _code(code)
+    )
 
 
 # Stand-ins for what is known only on a machine, and what the page shows in their place.
@@ -278,7 +285,7 @@ _OWN = {
 
 
 def _environment() -> list[str]:
-    values = activate.ScriptValues(
+    values = ScriptValues(
         toolchain=_TOOLCHAIN,
         arch="12.0a",
         memory_per_job=4 << 30,
@@ -286,7 +293,7 @@ def _environment() -> list[str]:
         prompt="rtx-pro-6000",
     )
     inherited = {"PYTHONHOME": "x", "PYTHONPATH": "x", "MAX_JOBS": "computed"}
-    made = activate.environment(values, _GENERATION, inherited)
+    made = process_environment(values, _GENERATION, inherited)
     by_reader = {row.variable: row for row in consumers()}
     lines = [
         "# The environment",
@@ -311,7 +318,7 @@ def _environment() -> list[str]:
         "",
         "## What the JIT compilers read",
         "",
-        "From `envspec/data/consumers.toml`. A variable that an installed release does not know does no harm.",
+        "From `envspec/data/jit_variables.toml`. A variable that an installed release does not know does no harm.",
         "",
     ]
     for kind, title in (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.findings import Report
+from envspec.report.findings import Report
 
 TARGET = Path(__file__).parent.parent / "envspec" / "data" / "report.schema.json"
 

@@ -17,9 +17,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from envspec.lock.graph import ResolvedFile, parse_uv_lock
-from envspec.uv import Uv
-from envspec.wheel_remote import RemoteWheel, shared_session
+from envspec.lock.graph import parse_uv_lock
+from envspec.uv.run import Uv
+from envspec.wheels.file import ResolvedFile
+from envspec.wheels.remote import RemoteWheel, shared_session
 
 DATA = Path(__file__).parent.parent / "envspec" / "data"
 # One wheel for each CUDA minor: the limits change with minors only.

@@ -30,9 +30,9 @@ else:
 
 from packaging.version import Version
 
-from envspec.abi.torch_table import TorchBuild, describe, encode
 from envspec.elf import read
-from envspec.wheel_remote import RemoteWheel, new_session
+from envspec.torch_abi.export_table import TorchBuild, describe, encode
+from envspec.wheels.remote import RemoteWheel, new_session
 
 MACHINES = ("x86_64", "aarch64")
 # Not torch's own: libgomp, BLAS, Fortran and Arm libraries that some wheels bundle, and its tests' libraries.

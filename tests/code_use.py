@@ -6,11 +6,12 @@ import ast
 import re
 from pathlib import Path
 
-from envspec import os_errors
+import envspec
 from envspec.data import load_table
-from envspec.uv import UvErrorRow
+from envspec.report import os_errors
+from envspec.uv.run import UvErrorRow
 
-PACKAGE = Path(os_errors.__file__).parent
+PACKAGE = Path(envspec.__file__).parent
 _ERRORS = {"EnvspecError", "UsageError", "WorldError", "StageError"}
 _FINDINGS = {"error", "warning", "note", "unknown"}
 _YIELDING = ("check/rules", "doctor/checks", "probe")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from envspec.interpreter import ChosenPython, ask
+from envspec.host.python import ChosenPython, ask
 from envspec.profile import Profile, read_profile
-from envspec.uv import Uv
+from envspec.uv.run import Uv
 
 # How long one example takes says more about the machine than about the code.
 settings.register_profile("envspec", deadline=None)

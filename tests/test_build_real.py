@@ -434,7 +434,7 @@ def test_cuda_12_wheels_are_laid_out_by_the_same_code(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """envspec in a venv of its own, from a wheel, as `uv tool install` would have it; the path of its command."""
-    from envspec.uv import find_uv
+    from envspec.uv.run import find_uv
 
     root = tmp_path_factory.mktemp("installed")
     checkout = Path(__file__).parents[1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from envspec.check.engine import all_rules
-from envspec.commands.explain import all_codes
-from envspec.coverage import CoverageRow, coverage
+from envspec.cli.explain import all_codes
 from envspec.diagnose.knowledge import knowledge
 from envspec.doctor.engine import all_checks
 from envspec.probe.rows import probe_rows
+from scripts.coverage import CoverageRow, coverage
 
 KNOWN = {
     "check": {rule.code for rule in all_rules()},

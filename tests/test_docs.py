@@ -11,7 +11,7 @@ import click
 import pytest
 
 from envspec.check.engine import all_rules
-from envspec.cli import cli
+from envspec.cli.main import cli
 from envspec.doctor.engine import all_checks
 from envspec.profile import read_profile
 from envspec.profile.keys import example_profile, profile_keys

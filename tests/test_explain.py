@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from envspec import errors
 from envspec.check.engine import all_rules
-from envspec.cli import cli
-from envspec.commands.explain import ErrorExit, ErrorRow, all_codes, run_explain
+from envspec.cli.explain import ErrorExit, ErrorRow, all_codes, run_explain
+from envspec.cli.main import cli
+from envspec.cli.render import render_error, render_finding
 from envspec.data import load_table
-from envspec.errors import EnvspecError, UsageError
-from envspec.explanations import explained_codes, explanation
-from envspec.findings import Finding, Severity
-from envspec.render import render_error, render_finding
+from envspec.report import errors
+from envspec.report.errors import EnvspecError, UsageError
+from envspec.report.explanations import explained_codes, explanation
+from envspec.report.findings import Finding, Severity
 from tests.code_use import finding_codes, raised_codes
 
 ROWS = load_table("codes", ErrorRow)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from envspec.errors import EnvspecError, Exit, UsageError
-from envspec.install import Venv, install
-from envspec.interpreter import ChosenPython
+from envspec.cli.render import render_error
+from envspec.host.python import ChosenPython
 from envspec.lock import Lock, parse_lock, render_lock
 from envspec.lock.resolve import resolve
 from envspec.profile import Profile
-from envspec.records import conflicts, installed_packages
-from envspec.render import render_error
-from envspec.uv import Uv
+from envspec.report.errors import EnvspecError, Exit, UsageError
+from envspec.uv.run import Uv
+from envspec.venv.install import Venv, install
+from envspec.venv.record import conflicts, installed_packages
 from tests.texts import without_more
 from tests.wheels import make_wheel
 

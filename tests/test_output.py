@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envspec.errors import EnvspecError
-from envspec.output import Output, claim, existing
-from envspec.render import render_error
+from envspec.cli.render import render_error
+from envspec.output.claim import claim, existing
+from envspec.output.generations import Output
+from envspec.report.errors import EnvspecError
 from tests.texts import without_more
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from envspec.errors import EnvspecError
-from envspec.install import install
-from envspec.interpreter import ChosenPython
-from envspec.inventory import take_inventory
+from envspec.host.python import ChosenPython
 from envspec.lock.resolve import resolve
-from envspec.poison import altered, refuse_altered
 from envspec.profile import Profile
-from envspec.uv import Uv
+from envspec.report.errors import EnvspecError
+from envspec.uv.run import Uv
+from envspec.venv.install import install
+from envspec.venv.inventory import take_inventory
+from envspec.venv.modified_cache import altered, refuse_altered
 from tests.wheels import make_wheel
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from envspec import room
-from envspec.errors import WorldError
 from envspec.lock import LockedFile, LockedPackage
-from envspec.uv import Uv
+from envspec.report.errors import WorldError
+from envspec.uv.run import Uv
+from envspec.venv import disk_space as room
 from tests.command import on_disk
 from tests.faults.harness import small_disk
 from tests.generations.site import PACKAGES, WINNERS, TrustSite

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envspec import smoke
-from envspec.errors import StageError
+from envspec.build import smoke_test as smoke
+from envspec.report.errors import StageError
 
 
 def ended(state: Path) -> bool:

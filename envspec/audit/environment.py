@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from envspec import activate
-from envspec.activate import ScriptValues
-from envspec.archs import Arch, parse_arch
-from envspec.manifest import Manifest
-from envspec.output import Generation
+from envspec.activation.process import process_environment
+from envspec.activation.values import ScriptValues
+from envspec.data.architectures import Arch, parse_arch
+from envspec.output.generations import Generation
+from envspec.output.manifest import Manifest
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def describe(
     winners: tuple[tuple[str, str], ...] = (),
 ) -> Environment:
     """The environment in a generation, finished or not, as somebody meets it who sources its script in an empty shell."""
-    variables = activate.environment(script, generation.path, {})
+    variables = process_environment(script, generation.path, {})
     return Environment(
         venv=generation.venv.resolve(),
         cuda=Path(variables["CUDA_HOME"]),

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envspec.archs import Arch
+from envspec.data.architectures import Arch
 from envspec.elf import ElfError, read_sections
 
 _SECTION = ".nv_fatbin"

@@ -12,17 +12,16 @@ from functools import cache
 import msgspec
 from packaging.version import Version
 
-from envspec.archs import Arch
 from envspec.audit.binaries import Inventory
 from envspec.audit.fatbin import GpuCode, Module, read_cubin, read_modules
 from envspec.audit.gpu_support import Mode, Support, best_support
-from envspec.audit.owners import Owners
-from envspec.check.rules.build import error, note, warning
-from envspec.check.tables import cuda_of_driver, driver_of_cuda
-from envspec.consumers import consumers
 from envspec.data import load_table
+from envspec.data.architectures import Arch
+from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
+from envspec.data.jit_variables import consumers
 from envspec.elf import ElfError
-from envspec.findings import Finding
+from envspec.report.findings import Finding, error, note, warning
+from envspec.venv.owners import Owners
 
 _SOURCE = re.compile(r"\.cuh?(?:\.jinja|\.in)?\Z")
 _SHOWN = 12

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from envspec.archs import Arch
 from envspec.audit.fatbin import GpuCode
+from envspec.data.architectures import Arch
 
 
 class Mode(Enum):

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from envspec.abi import torch_exports
-from envspec.abi.torch_names import torch_names
-from envspec.abi.variants import broken_members, families, family_of
 from envspec.audit.binaries import Binary, python_minor_of
 from envspec.audit.closure import Lost, Wanted
 from envspec.audit.driver import DriverApi
 from envspec.audit.linkage import Judged, Linkage
-from envspec.audit.owners import Owners
-from envspec.audit.tables import OptionalRow, driver_library, optional_library
-from envspec.check.rules.build import error, note, warning
-from envspec.check.tables import cuda_of_driver, driver_of_cuda
+from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
+from envspec.data.system_libraries import OptionalRow, driver_library, optional_library
 from envspec.elf import demangle
-from envspec.findings import Finding
+from envspec.report.findings import Finding, error, note, warning
+from envspec.torch_abi import exports as torch_exports
+from envspec.torch_abi.names import torch_names
+from envspec.torch_abi.variants import broken_members, families, family_of
+from envspec.venv.owners import Owners
 
 _SHOWN = 6
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from envspec.audit.binaries import Binary, Inventory
 from envspec.audit.closure import Closure, Link, Lost, Process, Wanted, after, link, load, missing
 from envspec.audit.loader import Loader
-from envspec.audit.tables import PreloadRow, driver_library, preloads
+from envspec.data.system_libraries import PreloadRow, driver_library, preloads
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from envspec.activation.startup_pth import pth_files
 from envspec.audit.environment import Environment
-from envspec.check.rules.build import error, warning
-from envspec.findings import Finding
-from envspec.pin_generation import pth_files
-from envspec.records import InstalledPackage, RecordRow, file_sha256, installed_packages
+from envspec.fs import file_sha256
+from envspec.report.findings import Finding, error, warning
+from envspec.venv.record import InstalledPackage, RecordRow, installed_packages
 
 _SHOWN = 6
 _BYTECODE = re.compile(r"(?:\A|/)__pycache__/[^/]*\.pyc\Z")

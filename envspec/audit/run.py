@@ -15,12 +15,12 @@ from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, judge
 from envspec.audit.loader import Loader
-from envspec.audit.owners import Owners
 from envspec.audit.ownership import ownership_findings
-from envspec.errors import EnvspecError
-from envspec.findings import Finding, Report, Severity, report
-from envspec.records import InstalledPackage
+from envspec.report.errors import EnvspecError
+from envspec.report.findings import Finding, Report, Severity, report
 from envspec.toolkit.stub import SONAME
+from envspec.venv.owners import Owners
+from envspec.venv.record import InstalledPackage
 
 
 def audit(

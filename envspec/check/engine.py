@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from envspec.check.facts import Missing
-from envspec.findings import Finding, Severity
+from envspec.report.findings import Finding, Severity
+from envspec.wheels.file import Missing
 
 Check = Callable[..., Iterator[Finding]]
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from envspec.archs import Arch
-from envspec.lock import Lock, LockedFile, LockedPackage
+from envspec.data.architectures import Arch
+from envspec.lock import Lock
+from envspec.lock.selection import Selected
+from envspec.lock.targets import Target
 from envspec.profile import Profile
-
-
-class Target(msgspec.Struct, frozen=True):
-    """What an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
-
-    python: str
-    machine: str
-
-    @property
-    def minor(self) -> str:
-        """`3.12`."""
-        return ".".join(self.python.split(".")[:2])
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -31,21 +21,6 @@ class Ask(msgspec.Struct, frozen=True):
     by: str
     specifier: str
     extra: str = ""
-
-
-class Selected(msgspec.Struct, frozen=True, kw_only=True):
-    """A locked package that the target needs, and the file an installer takes; None if there is none."""
-
-    package: LockedPackage
-    file: LockedFile | None
-    requires_python: str = ""
-
-    @property
-    def version(self) -> Version:
-        return Version(self.package.version)
-
-    def __str__(self) -> str:
-        return f"{self.package.name} {self.package.version}"
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,47 +95,6 @@ class ToolkitReleases(msgspec.Struct, frozen=True):
         return (version.major, version.minor) if version else None
 
 
-class WheelMember(msgspec.Struct, frozen=True, array_like=True):
-    """A file of a wheel, as it will lie in site-packages."""
-
-    path: str
-    crc: int
-    size: int
-
-
-class Library(msgspec.Struct, frozen=True, array_like=True):
-    """A shared library of a wheel: the torch and nvJitLink names it asks for. Names are mangled; `problem` if unreadable."""
-
-    path: str
-    torch_imports: tuple[str, ...] = ()
-    jitlink_imports: tuple[str, ...] = ()
-    jitlink_exports: tuple[str, ...] = ()
-    problem: str = ""
-
-
-class WheelLook(msgspec.Struct, frozen=True):
-    """What a ranged read of one wheel told."""
-
-    members: tuple[WheelMember, ...]
-    libraries: tuple[Library, ...] = ()
-    unread: int = 0
-    """Libraries that were not looked into, since nothing pointed at torch."""
-    sole_directory: str = ""
-    """The one directory that all files lie in, of a wheel whose long list of files was not read; `members` is empty."""
-
-
-class WheelLooks(msgspec.Struct, frozen=True):
-    """The insides of the wheels, by package name."""
-
-    by_package: Mapping[str, WheelLook]
-
-    def libraries(self) -> Iterator[tuple[str, Library]]:
-        """Every library with the package it belongs to."""
-        for name, look in sorted(self.by_package.items()):
-            for library in look.libraries:
-                yield name, library
-
-
 class Origin(msgspec.Struct, frozen=True):
     """The profile and the lock that is looked at. `kept_digest` is of the profile that the lock on disk was made from."""
 
@@ -188,12 +122,6 @@ class HostCompiler(msgspec.Struct, frozen=True):
     family: str
     version: tuple[int, int]
     path: str
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """Facts that could not be had, and why."""
-
-    why: str
 
 
 def admits(specifier: str, version: Version) -> bool:

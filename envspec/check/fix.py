@@ -16,17 +16,17 @@ import msgspec
 import tomlkit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envspec.check.facts import Target
 from envspec.check.match import fitting_versions, match
-from envspec.check.tables import driver_of_cuda, known_winners
-from envspec.errors import EnvspecError, UsageError
-from envspec.findings import Finding, Report
+from envspec.data.compatibility import driver_of_cuda, known_winners
+from envspec.data.shipped import is_installed
+from envspec.data.toolkit_components import component_of, components
+from envspec.fs import write_synced
 from envspec.lock.resolve import release_with
-from envspec.output import write_synced
+from envspec.lock.targets import Target
 from envspec.profile import Profile, read_profile
-from envspec.shipped import is_installed
-from envspec.toolkit.components import component_of, components
-from envspec.uv import Uv
+from envspec.report.errors import EnvspecError, UsageError
+from envspec.report.findings import Finding, Report
+from envspec.uv.run import Uv
 
 _ROUNDS = 6
 _RELEASES = 24

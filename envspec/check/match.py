@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 from packaging.version import Version
 
-from envspec.abi import torch_exports
-from envspec.abi.variants import broken_members
-from envspec.check.facts import Target
-from envspec.check.gather import target_tags
-from envspec.check.looks import look_at
-from envspec.errors import EnvspecError, UsageError
-from envspec.index import releases
-from envspec.lock.graph import ResolvedFile
-from envspec.uv import Uv
-from envspec.wheel_metadata import fetch_metadata
+from envspec.lock.selection import target_tags
+from envspec.lock.targets import Target
+from envspec.report.errors import EnvspecError, UsageError
+from envspec.torch_abi import exports as torch_exports
+from envspec.torch_abi.variants import broken_members
+from envspec.uv.run import Uv
+from envspec.wheels.contents import look_at
+from envspec.wheels.file import ResolvedFile
+from envspec.wheels.index import releases
+from envspec.wheels.metadata import fetch_metadata
 
 _WORKERS = 8
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from envspec.check.collect import gather
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import HostCompiler, Missing, Origin, Target
-from envspec.check.gather import gather
-from envspec.errors import UsageError, WorldError
-from envspec.findings import Finding, Report, Severity, report
-from envspec.host_compiler import compiler_version, find_cxx
-from envspec.uv import Uv
+from envspec.check.facts import HostCompiler, Origin
+from envspec.host.cxx import compiler_version, find_cxx
+from envspec.lock.targets import Target
+from envspec.report.errors import UsageError, WorldError
+from envspec.report.findings import Finding, Report, Severity, report
+from envspec.uv.run import Uv
+from envspec.wheels.file import Missing
 
 
 def check_lock(

@@ -8,11 +8,10 @@ from importlib import import_module
 
 import msgspec
 
-from envspec.check.rules.build import unknown
-from envspec.doctor.host import Host
-from envspec.errors import EnvspecError, error_words
-from envspec.findings import Finding
+from envspec.host.machine import Host
 from envspec.profile import Profile
+from envspec.report.errors import EnvspecError, error_words
+from envspec.report.findings import Finding, unknown
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What the ELF reader says when a file is not what it should be.
 
-These are plain exceptions, not `envspec.errors`: a broken library is a *finding* about somebody's package,
+These are plain exceptions, not `envspec.report.errors`: a broken library is a *finding* about somebody's package,
 and only the caller knows the package. `code` is stable; `reason` is one sentence without a final stop.
 """
 

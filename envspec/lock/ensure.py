@@ -10,15 +10,12 @@ from pathlib import Path
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envspec.errors import EnvspecError, UsageError, WorldError
 from envspec.lock.model import Lock, LockChange, compare
 from envspec.lock.resolve import resolve
-from envspec.lock.text import read_lock, render_lock
-from envspec.os_errors import DISK_FULL, explain_os_error
-from envspec.output import write_synced
+from envspec.lock.text import read_lock, render_lock, write_lock
 from envspec.profile import Profile
-from envspec.shipped import is_installed
-from envspec.uv import Uv
+from envspec.report.errors import EnvspecError, UsageError
+from envspec.uv.run import Uv
 
 
 class LockMode(Enum):
@@ -84,28 +81,6 @@ def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecErr
         where=f"--{mode.value}",
         fix=f"make it again: envspec lock {shlex.quote(str(profile.path))}",
     )
-
-
-def write_lock(path: Path, lock: Lock) -> None:
-    """Write the lock's text in one step. Raises WorldError `lock-unwritable`."""
-    if is_installed(path):
-        raise UsageError(
-            "profile-shipped",
-            f"{path.name} belongs to the installed envspec and is not changed",
-            where=str(path),
-            fix=f"copy the profile to a directory of your own: cp {shlex.quote(str(path.with_suffix('.toml')))} .",
-        )
-    try:
-        write_synced(path, render_lock(lock).encode("utf-8"))
-    except OSError as error:
-        if error.errno in DISK_FULL:
-            raise explain_os_error(error) from None
-        raise WorldError(
-            "lock-unwritable",
-            f"cannot write {path}: {error.strerror}",
-            where=str(path),
-            fix="copy the profile to a directory of your own and build from there",
-        ) from None
 
 
 def describe_lock(outcome: LockOutcome) -> str:

@@ -6,7 +6,7 @@ uv.lock is uv's own format; only this module knows it. Versions 1 are read; a ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -14,21 +14,10 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envspec.data import load_toml
-from envspec.errors import UsageError, WorldError
-from envspec.records import file_sha256
-
-ROOT = "profile"
-"""The name of the project that is made from a profile."""
-
-
-class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the index. `url` is http(s), or a local path for directory indexes."""
-
-    filename: str
-    url: str
-    sha256: str
-    size: int
-    uploaded: str
+from envspec.fs import file_sha256
+from envspec.report.errors import UsageError, WorldError
+from envspec.uv.project import ROOT
+from envspec.wheels.file import ResolvedFile, local_path
 
 
 class Edge(msgspec.Struct, frozen=True):
@@ -146,13 +135,6 @@ def with_hashes(graph: Graph) -> Graph:
         for p in graph.packages
     ]
     return Graph(tuple(packages), graph.roots)
-
-
-def local_path(url: str) -> Path | None:
-    """The path of a file URL or of a plain path; None for anything remote."""
-    if url.startswith("file://"):
-        return Path(unquote(urlsplit(url).path))
-    return None if "://" in url else Path(url)
 
 
 def _edges(row: dict[str, Any]) -> tuple[Edge, ...]:

@@ -14,11 +14,11 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envspec.errors import UsageError
 from envspec.lock.graph import Graph, ResolvedPackage
 from envspec.lock.model import OverrideRecord
 from envspec.profile import Profile
-from envspec.wheel_metadata import WheelMetadata
+from envspec.report.errors import UsageError
+from envspec.wheels.metadata import WheelMetadata
 
 METAPACKAGE = "cuda-toolkit"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
 from packaging.markers import Marker
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -137,3 +138,15 @@ def _intervals(truth: Sequence[bool], points: Sequence[str]) -> str:
         parts.append(" and ".join(bounds))
         at = end
     return " or ".join(f"({p})" if " and " in p and len(parts) > 1 else p for p in parts)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
+
+    python: str
+    machine: str
+
+    @property
+    def minor(self) -> str:
+        """`3.12`."""
+        return ".".join(self.python.split(".")[:2])

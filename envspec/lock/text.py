@@ -22,8 +22,11 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from envspec.errors import UsageError, WorldError
+from envspec.data.shipped import is_installed
+from envspec.fs import write_synced
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
+from envspec.report.errors import UsageError, WorldError
+from envspec.report.os_errors import DISK_FULL, explain_os_error
 
 MAX_BYTES = 16 << 20
 VERSION = "1"
@@ -214,3 +217,25 @@ class _Parser:
         if len(files) != len(hashes):
             raise self.fail(f"{len(hashes)} hashes but {len(files)} files")
         return tuple(files), via
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write the lock's text in one step. Raises WorldError `lock-unwritable`."""
+    if is_installed(path):
+        raise UsageError(
+            "profile-shipped",
+            f"{path.name} belongs to the installed envspec and is not changed",
+            where=str(path),
+            fix=f"copy the profile to a directory of your own: cp {shlex.quote(str(path.with_suffix('.toml')))} .",
+        )
+    try:
+        write_synced(path, render_lock(lock).encode("utf-8"))
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise explain_os_error(error) from None
+        raise WorldError(
+            "lock-unwritable",
+            f"cannot write {path}: {error.strerror}",
+            where=str(path),
+            fix="copy the profile to a directory of your own and build from there",
+        ) from None

@@ -8,12 +8,11 @@ from enum import Enum
 
 import msgspec
 
-from envspec.check.rules.build import error
 from envspec.diagnose import diagnose
 from envspec.diagnose.environment import EnvironmentFacts
 from envspec.diagnose.rendering import shown
-from envspec.findings import Finding, Report, report
 from envspec.probe.running import Ended
+from envspec.report.findings import Finding, Report, error, report
 
 _TAIL = 8
 _MOST = 1 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.data import load_table
-from envspec.errors import UsageError
+from envspec.report.errors import UsageError
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

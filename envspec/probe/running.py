@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.consumers import Kind, consumers
+from envspec.data.jit_variables import Kind, consumers
 from envspec.probe.rows import ProbeRow
 
 _GIB = 1 << 30

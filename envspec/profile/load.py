@@ -9,9 +9,9 @@ from typing import Any
 import tomlkit
 import tomlkit.exceptions
 
-from envspec.errors import UsageError, WorldError
+from envspec.data.shipped import shipped_profiles
 from envspec.profile.strict import nearest, show
-from envspec.resources import shipped_profiles
+from envspec.report.errors import UsageError, WorldError
 
 MAX_BYTES = 1 << 20
 """No honest profile is larger; a larger file is a mistake (or an attack) and is not read."""

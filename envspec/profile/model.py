@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.archs import Arch
+from envspec.data.architectures import Arch
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
-from envspec.activate import settable
-from envspec.archs import find_known, known_archs, parse_arch
+from envspec.data.architectures import find_known, known_archs, parse_arch
+from envspec.data.reserved_variables import settable
 from envspec.profile.load import load_with_bases
 from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
 from envspec.profile.strict import Table, nearest, show

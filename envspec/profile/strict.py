@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from envspec.errors import UsageError
+from envspec.report.errors import UsageError
 
 T = TypeVar("T")
 

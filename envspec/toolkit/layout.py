@@ -21,8 +21,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from envspec.data import load_table
-from envspec.errors import EnvspecError
-from envspec.records import InstalledPackage, file_sha256
+from envspec.fs import file_sha256
+from envspec.report.errors import EnvspecError
+from envspec.venv.record import InstalledPackage
 
 LAYOUT_VERSION = 1
 """Raised whenever the same wheels would give another tree."""

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from envspec.errors import StageError
+from envspec.report.errors import StageError
 from envspec.toolkit.shared_object import Processor, shared_object
 
 SONAME = "libcuda.so.1"

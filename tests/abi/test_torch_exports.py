@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envspec.abi.torch_exports import TorchExports, UnknownTorch, load
-from envspec.abi.torch_names import is_stable_name, torch_names
-from envspec.abi.torch_table import TorchBuild, decode, describe, encode, name_hash
-from envspec.wheel_remote import RemoteWheel, new_session
+from envspec.torch_abi.export_table import TorchBuild, decode, describe, encode, name_hash
+from envspec.torch_abi.exports import TorchExports, UnknownTorch, load
+from envspec.torch_abi.names import is_stable_name, torch_names
+from envspec.wheels.remote import RemoteWheel, new_session
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from envspec.audit.environment import Environment, of_manifest
-from envspec.errors import EnvspecError
-from envspec.manifest import read_manifest
-from envspec.output import existing
+from envspec.output.claim import existing
+from envspec.output.manifest import read_manifest
 from envspec.profile import read_profile
+from envspec.report.errors import EnvspecError
 
 REPOSITORY = Path(__file__).parent.parent.parent
 FIRST = REPOSITORY / "profiles" / "rtx-pro-6000.toml"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from envspec.diagnose import diagnose
 from envspec.probe.rows import SCRIPTS, probe_rows
-from envspec.uv import find_uv
+from envspec.uv.run import find_uv
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

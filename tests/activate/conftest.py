@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envspec.activate import SCRIPT, ScriptValues, _render
-from envspec.jobs import HostFiles
+from envspec.activation.script import _render
+from envspec.activation.values import SCRIPT, ScriptValues
+from envspec.host.memory import HostFiles
 
 VALUES = ScriptValues(
     toolchain="0123456789abcdef",

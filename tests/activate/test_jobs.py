@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envspec.jobs import HostFiles, available_memory, max_jobs
+from envspec.host.memory import HostFiles, available_memory, max_jobs
 from tests.activate.conftest import VALUES, Output, Shell
 
 CPUS = len(os.sched_getaffinity(0))

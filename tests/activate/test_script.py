@@ -13,7 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envspec.activate import SCRIPT, Value, _shell_value, environment, quoted, render
+from envspec.activation.process import process_environment
+from envspec.activation.script import _shell_value, quoted, render_script
+from envspec.activation.settings import Value
+from envspec.activation.values import SCRIPT
 from tests.activate.conftest import BOOKKEEPING, VALUES, Output, Shell, parsed
 
 SOURCE = ". out/sglang_env.sh"
@@ -37,14 +40,14 @@ def test_script_and_function_make_the_same_environment(shell: Shell, out: Output
         base = shell.exports(":", cwd=out.root.parent, env={"PATH": "/usr/bin:/bin", **base})
         sourced = shell.exports(SOURCE, cwd=out.root.parent, env=base)
         # Free memory moves between the two looks at it; the count has tests of its own.
-        computed = environment(VALUES, out.generation(1), base)
+        computed = process_environment(VALUES, out.generation(1), base)
         sourced_jobs, computed_jobs = int(sourced.pop("MAX_JOBS")), int(computed.pop("MAX_JOBS"))
         assert sourced == {name: value for name, value in computed.items() if name not in BOOKKEEPING}
         assert abs(sourced_jobs - computed_jobs) <= 1
 
 
 def test_what_is_set(out: Output) -> None:
-    env = environment(VALUES, out.root / "current", ODD_BASE)
+    env = process_environment(VALUES, out.root / "current", ODD_BASE)
     generation, cuda = out.generation(1), out.state / "toolchains" / VALUES.toolchain
     jit = out.state / "jit" / VALUES.toolchain
     packages = generation / "venv/lib/python3.12/site-packages"
@@ -98,7 +101,7 @@ def test_a_shell_word_cannot_hold_nul() -> None:
 
 def test_the_setting_lines_as_text() -> None:
     plain = msgspec.structs.replace(VALUES, variables=(("HF_HOME", "a'b"),), library_dirs=())
-    text = render(plain)
+    text = render_script(plain)
     assert "        \\export HF_HOME='a'\\''b'\n" in text
     assert "        \\export CUDA_HOME=\"$_envspec_state\"'/toolchains/0123456789abcdef'\n" in text
     assert (
@@ -187,7 +190,7 @@ def test_sourcing_changes_nothing_else_of_the_shell(shell: Shell, out: Output) -
     shell.says(script, cwd=out.root.parent)
     before, after = ((out.root.parent / when).read_text().splitlines() for when in ("before", "after"))
     new = {line.strip() for line in after} - {line.strip() for line in before}
-    exported = set(environment(VALUES, out.generation(1), {}))
+    exported = set(process_environment(VALUES, out.generation(1), {}))
     left = {line for line in new if line.startswith("_envspec") and "=" not in line and " " not in line}
     assert {name for name in left if not name.startswith("_envspec_old_")} <= {
         "_envspec_active",

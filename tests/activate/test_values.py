@@ -7,9 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envspec.activate import ScriptValues, _settings, environment, fingerprint, render, settable
-from envspec.consumers import Kind, consumers
-from envspec.errors import UsageError
+from envspec.activation.process import process_environment
+from envspec.activation.script import fingerprint, render_script
+from envspec.activation.settings import settings_of
+from envspec.activation.values import ScriptValues
+from envspec.data.jit_variables import Kind, consumers
+from envspec.data.reserved_variables import settable
+from envspec.report.errors import UsageError
 from tests.activate.conftest import VALUES, Shell
 
 BAD = [
@@ -106,7 +110,7 @@ def test_each_variable_has_one_row_and_its_source() -> None:
 def test_each_reader_gets_the_architecture_in_its_own_form(
     arch: str, torch: str, flashinfer: str, cute: str, tmp_path: Path
 ) -> None:
-    env = environment(msgspec.structs.replace(VALUES, arch=arch), tmp_path, {})
+    env = process_environment(msgspec.structs.replace(VALUES, arch=arch), tmp_path, {})
     assert env["TORCH_CUDA_ARCH_LIST"] == torch
     assert env["FLASHINFER_CUDA_ARCH_LIST"] == env["TVM_FFI_CUDA_ARCH_LIST"] == flashinfer
     assert env["CUTE_DSL_ARCH"] == cute
@@ -114,18 +118,18 @@ def test_each_reader_gets_the_architecture_in_its_own_form(
 
 def test_caches_of_two_toolchains_never_meet(tmp_path: Path) -> None:
     caches = {row.variable for row in consumers() if row.kind is Kind.CACHE_DIR}
-    one = environment(msgspec.structs.replace(VALUES, variables=()), tmp_path, {})
-    two = environment(msgspec.structs.replace(VALUES, variables=(), toolchain="f" * 16), tmp_path, {})
+    one = process_environment(msgspec.structs.replace(VALUES, variables=()), tmp_path, {})
+    two = process_environment(msgspec.structs.replace(VALUES, variables=(), toolchain="f" * 16), tmp_path, {})
     assert {one[name] for name in caches}.isdisjoint(two[name] for name in caches)
 
 
 def test_a_path_that_no_list_can_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a path that PATH cannot hold"):
-        environment(VALUES, tmp_path / "a:b", {})
+        process_environment(VALUES, tmp_path / "a:b", {})
 
 
 def test_every_touched_variable_is_named_once() -> None:
-    names = _settings(VALUES).names
+    names = settings_of(VALUES).names
     assert len(set(names)) == len(names)
 
 
@@ -141,4 +145,4 @@ def test_the_fingerprint_follows_the_text() -> None:
     ]
     assert fingerprint(values) == fingerprint(values)
     assert len({fingerprint(v) for v in [values, *changed]}) == 6
-    assert len({render(v) for v in [values, *changed]}) == 6
+    assert len({render_script(v) for v in [values, *changed]}) == 6

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from envspec.archs import Arch
 from envspec.audit.environment import Environment
+from envspec.data.architectures import Arch
 
 MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 

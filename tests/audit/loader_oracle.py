@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from envspec.audit.environment import Environment
 from envspec.audit.linkage import Judged, Linkage
-from envspec.audit.tables import preloads
+from envspec.data.system_libraries import preloads
 
 HERE = Path(__file__).parent
 _IMPORTS = {"torch": "torch"}

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envspec.archs import Arch, parse_arch
 from envspec.audit.binaries import take_inventory
 from envspec.audit.fatbin import GpuCode, read_cubin, read_modules
 from envspec.audit.gpu_findings import GpuFindings, cuda_of_ptx, read_gpu_inventory
 from envspec.audit.gpu_support import Mode, best_support, support_of
-from envspec.audit.owners import Owners
+from envspec.cli.render import render_finding
+from envspec.data.architectures import Arch, parse_arch
 from envspec.elf import ElfError
-from envspec.findings import Finding
-from envspec.render import render_finding
+from envspec.report.findings import Finding
+from envspec.venv.owners import Owners
 from tests.audit.conftest import Workbench
 from tests.texts import without_more
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envspec.abi.variants import broken_members, family_of, is_for_another_torch
+from envspec.torch_abi.variants import broken_members, family_of, is_for_another_torch
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from envspec.shipped import shipped
+from envspec.data.shipped import shipped
 
 FIRST = (shipped("profiles") / "rtx-pro-6000.toml").read_text(encoding="utf-8")
 WITHOUT_CUDA = re.sub(r"\[cuda\]\n.*?\n\n", "", FIRST, flags=re.DOTALL)

@@ -11,29 +11,17 @@ import msgspec
 import pytest
 from packaging.version import Version
 
-from envspec.archs import parse_arch
+from envspec.check.collect import toolkit_releases
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import (
-    Ask,
-    Gpu,
-    HostCompiler,
-    IndexNotices,
-    Library,
-    Missing,
-    Origin,
-    Selected,
-    Selection,
-    Target,
-    ToolkitReleases,
-    WheelLook,
-    WheelLooks,
-    WheelMember,
-)
-from envspec.check.gather import toolkit_releases
-from envspec.findings import Finding, Severity, report
+from envspec.check.facts import Ask, Gpu, HostCompiler, IndexNotices, Origin, Selection, ToolkitReleases
+from envspec.cli.render import render_report
+from envspec.data.architectures import parse_arch
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord
+from envspec.lock.selection import Selected
+from envspec.lock.targets import Target
 from envspec.profile import Profile
-from envspec.render import render_report
+from envspec.report.findings import Finding, Severity, report
+from envspec.wheels.file import Library, Missing, WheelLook, WheelLooks, WheelMember
 from tests.texts import without_more
 
 GOOD = {
@@ -312,7 +300,7 @@ def test_a_torch_without_table_is_unknown(world: World) -> None:
 
 
 def test_json_has_a_version_and_all_fields(world: World) -> None:
-    from envspec.findings import to_json
+    from envspec.report.findings import to_json
     from scripts.make_schema import TARGET, schema_text
 
     assert TARGET.read_text() == schema_text(), "run scripts/make_schema.py"

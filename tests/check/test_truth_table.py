@@ -10,14 +10,16 @@ import pytest
 from packaging.version import Version
 
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import Origin, Selected, Selection, Target, ToolkitReleases
-from envspec.findings import Severity
+from envspec.check.facts import Origin, Selection, ToolkitReleases
+from envspec.data.toolkit_components import package_of
 from envspec.lock import Lock, LockedPackage
+from envspec.lock.selection import Selected
+from envspec.lock.targets import Target
 from envspec.profile import Profile
-from envspec.records import installed_packages
-from envspec.toolkit.components import package_of
+from envspec.report.findings import Severity
 from envspec.toolkit.layout import plan_tree, write_tree
-from envspec.uv import find_uv
+from envspec.uv.run import find_uv
+from envspec.venv.record import installed_packages
 
 # nvcc, crt, nvvm, runtime, cccl, then what the compiler says of cuda_fp16.h and of cub/cub.cuh: a part of its message,
 # or "ok". None: the package is not installed.

@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 from envspec.doctor.engine import Wanted, all_checks, run_checks
-from envspec.doctor.host import Host, Space
-from envspec.doctor.nvml import NvmlGpu
-from envspec.errors import UsageError
-from envspec.findings import Finding, Severity
-from envspec.interpreter import ChosenPython
+from envspec.host.machine import Host, Space
+from envspec.host.nvml import NvmlGpu
+from envspec.host.python import ChosenPython
 from envspec.profile import Profile
+from envspec.report.errors import UsageError
+from envspec.report.findings import Finding, Severity
 
 GIB = 1 << 30
 _BASE = {

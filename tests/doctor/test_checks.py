@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from envspec.cli.render import render_finding
+from envspec.data.shipped import find_profile
 from envspec.doctor.engine import all_checks
-from envspec.doctor.host import Space
-from envspec.doctor.nvml import NvmlGpu
-from envspec.findings import Severity
-from envspec.interpreter import ChosenPython
+from envspec.host.machine import Space
+from envspec.host.nvml import NvmlGpu
+from envspec.host.python import ChosenPython
 from envspec.profile import Profile, read_profile
-from envspec.render import render_finding
-from envspec.resources import find_profile
+from envspec.report.findings import Severity
 from tests.doctor.machine import GIB, Machine, cache, findings, healthy, library, worse
 
 Change = Callable[[Machine], object]

@@ -14,15 +14,15 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.cli import cli
-from envspec.commands.doctor import DoctorRequest, read_words, run_doctor
+from envspec.cli.doctor import DoctorRequest, read_words, run_doctor
+from envspec.cli.main import cli
 from envspec.doctor.checks.gpu import capability_of, runs_on
 from envspec.doctor.engine import Check, Wanted, all_checks, run_checks
-from envspec.doctor.host import Host
-from envspec.doctor.kernel_module import loaded_driver
-from envspec.doctor.loader import cached
-from envspec.errors import UsageError
-from envspec.findings import Finding, Severity
+from envspec.host.driver import loaded_driver
+from envspec.host.ld_cache import cached
+from envspec.host.machine import Host
+from envspec.report.errors import UsageError
+from envspec.report.findings import Finding, Severity
 from tests.doctor.machine import Machine, cache, healthy
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from envspec.manifest import Manifest, read_manifest
+from envspec.output.manifest import Manifest, read_manifest
 from tests.command import ENVSPEC, Done, environment
 from tests.test_bad_input import Site
 from tests.wheels import make_wheel

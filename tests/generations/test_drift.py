@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import envspec.data
-from envspec.uv import find_uv
+from envspec.uv.run import find_uv
 from tests.command import Done, on_disk
 from tests.generations.site import TrustSite, site_packages
 from tests.texts import without_more

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from envspec.output import remove_tree
+from envspec.fs import remove_tree
 from tests.command import on_disk
 from tests.generations.site import PACKAGES, WINNERS, TrustSite
 from tests.texts import without_more

@@ -12,16 +12,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from envspec.cli import cli
-from envspec.commands.probe import throw_away
-from envspec.consumers import Kind, consumers
+from envspec.cli.main import cli
+from envspec.cli.probe import throw_away
+from envspec.cli.render import render_finding, render_probes
+from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.environment import EnvironmentFacts
-from envspec.errors import UsageError
 from envspec.probe import rows as table
 from envspec.probe.reporting import finding_of, probe_report, result_of
 from envspec.probe.rows import SCRIPTS, ProbeRow, choose, probe_rows
 from envspec.probe.running import Ended, Setting, run_all, slots_of
-from envspec.render import render_finding, render_probes
+from envspec.report.errors import UsageError
 
 NAMES = [row.name for row in probe_rows()]
 Write = Callable[..., ProbeRow]

@@ -16,8 +16,8 @@ import pytest
 import requests
 
 from envspec.elf import ElfError, ElfIncomplete, read
-from envspec.errors import Exit, WorldError
-from envspec.wheel_remote import RemoteWheel
+from envspec.report.errors import Exit, WorldError
+from envspec.wheels.remote import RemoteWheel
 
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
 

@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.errors import StageError
+from envspec.report.errors import StageError
 from envspec.toolkit.stub import HEADERS, MAX_HEADER_CHARACTERS, SONAME, Machine, driver_symbols, stub_library
 
 MACHINES: tuple[Machine, ...] = ("x86_64", "aarch64")

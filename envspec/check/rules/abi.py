@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.abi import torch_exports
-from envspec.abi.variants import broken_members
 from envspec.check.engine import rule
-from envspec.check.facts import Selection, WheelLooks
-from envspec.check.rules.build import error, unknown
+from envspec.check.facts import Selection
 from envspec.elf import demangle
-from envspec.findings import Finding
+from envspec.report.findings import Finding, error, unknown
+from envspec.torch_abi import exports as torch_exports
+from envspec.torch_abi.variants import broken_members
+from envspec.wheels.file import WheelLooks
 
 _SHOWN = 6
 

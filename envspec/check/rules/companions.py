@@ -8,9 +8,8 @@ from packaging.version import Version
 
 from envspec.check.engine import rule
 from envspec.check.facts import Origin, Selection, admits
-from envspec.check.rules.build import error
-from envspec.check.tables import companion_groups
-from envspec.findings import Finding
+from envspec.data.compatibility import companion_groups
+from envspec.report.findings import Finding, error
 
 
 @rule("companions", needs=(Selection,))

@@ -8,9 +8,8 @@ from packaging.version import Version
 
 from envspec.check.engine import rule
 from envspec.check.facts import Gpu, Origin, ToolkitReleases
-from envspec.check.rules.build import error, unknown, warning
-from envspec.check.tables import cuda_of_driver, driver_of_cuda
-from envspec.findings import Finding
+from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
+from envspec.report.findings import Finding, error, unknown, warning
 
 _ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST", "TVM_FFI_CUDA_ARCH_LIST")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envspec.check.engine import rule
-from envspec.check.facts import Origin, Selection, WheelLooks
-from envspec.check.rules.build import counted, error, note
-from envspec.check.tables import known_winners
-from envspec.findings import Finding
+from envspec.check.facts import Origin, Selection
+from envspec.data.compatibility import known_winners
+from envspec.report.findings import Finding, counted, error, note
+from envspec.wheels.file import WheelLooks
 
 
 @rule("file-conflict", needs=(WheelLooks, Origin, Selection))

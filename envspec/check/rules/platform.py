@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from envspec.check.engine import rule
 from envspec.check.facts import IndexNotices, Origin, Selection, admits
-from envspec.check.rules.build import error, warning
-from envspec.findings import Finding
+from envspec.report.findings import Finding, error, warning
 
 
 @rule("wheel-missing", needs=(Selection,))

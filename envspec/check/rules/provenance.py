@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from envspec.check.engine import rule
 from envspec.check.facts import Origin, Selection, admits
-from envspec.check.rules.build import error, warning
 from envspec.check.rules.toolkit import torch_cuda
-from envspec.check.tables import known_breakages
-from envspec.findings import Finding
+from envspec.data.compatibility import known_breakages
+from envspec.report.findings import Finding, error, warning
 
 
 @rule("lock-outdated", needs=(Origin,))

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.archs import find_known
 from envspec.check.engine import rule
-from envspec.check.facts import Gpu, HostCompiler, Origin, Selection, ToolkitReleases, WheelLooks
-from envspec.check.rules.build import error, note, unknown, warning
-from envspec.check.tables import compiler_limit, ptxas_of_triton
-from envspec.findings import Finding
-from envspec.toolkit.components import components, package_of
+from envspec.check.facts import Gpu, HostCompiler, Origin, Selection, ToolkitReleases
+from envspec.data.architectures import find_known
+from envspec.data.compatibility import compiler_limit, ptxas_of_triton
+from envspec.data.toolkit_components import components, package_of
+from envspec.report.findings import Finding, error, note, unknown, warning
+from envspec.wheels.file import WheelLooks
 
 
 def _set_fix(origin_has_cuda: bool, release: tuple[int, int] | None) -> str:

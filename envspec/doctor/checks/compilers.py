@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 
 from envspec import elf
-from envspec.check.rules.build import error, note, unknown, warning
-from envspec.check.tables import compiler_limit
+from envspec.data.compatibility import compiler_limit
 from envspec.doctor.engine import Wanted, check
-from envspec.doctor.host import Host
-from envspec.doctor.loader import candidates, find
-from envspec.findings import Finding
+from envspec.host.ld_cache import candidates, find
+from envspec.host.machine import Host
+from envspec.report.findings import Finding, error, note, unknown, warning
 
 _INSTALL_CXX = "install one: apt-get install g++, or dnf install gcc-c++"
 # What the wheels of the shipped profile ask for, read from all 508 libraries: torch and triton the first, one module of

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from packaging.version import InvalidVersion, Version
 
-from envspec.archs import known_archs
-from envspec.check.rules.build import error, note, unknown, warning
-from envspec.check.tables import cuda_of_driver, driver_of_cuda
+from envspec.data.architectures import known_archs
+from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.doctor.engine import Wanted, check
-from envspec.doctor.host import Host
-from envspec.doctor.kernel_module import loaded_driver
-from envspec.doctor.loader import candidates
-from envspec.findings import Finding
+from envspec.host.driver import loaded_driver
+from envspec.host.ld_cache import candidates
+from envspec.host.machine import Host
+from envspec.report.findings import Finding, error, note, unknown, warning
 
 _NVIDIA = "0x10de"
 _DISPLAY = "0x03"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envspec.check.rules.build import error, note, warning
 from envspec.doctor.checks.storage import gib
 from envspec.doctor.engine import Wanted, check
-from envspec.doctor.host import Host
-from envspec.findings import Finding
-from envspec.jobs import HostFiles, available_memory
+from envspec.host.machine import Host
+from envspec.host.memory import HostFiles, available_memory
+from envspec.report.findings import Finding, error, note, warning
 
 _GIB = 1 << 30
 _MEMORY_PER_JOB = 4 * _GIB

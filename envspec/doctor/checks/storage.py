@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.check.rules.build import error, note, warning
 from envspec.doctor.engine import Wanted, check
-from envspec.doctor.host import Host
-from envspec.findings import Finding
+from envspec.host.machine import Host
+from envspec.report.findings import Finding, error, note, warning
 
 _GIB = 1 << 30
 ENVIRONMENT = 12 * _GIB

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envspec.check.rules.build import note, warning
 from envspec.doctor.engine import Wanted, check
-from envspec.doctor.host import Host
-from envspec.findings import Finding
+from envspec.host.machine import Host
+from envspec.report.findings import Finding, note, warning
 
 _LISTS = (
     "PATH",

@@ -1,1 +1,0 @@
-"""What compiled extensions and the libraries they are loaded with agree on."""

@@ -1,0 +1,1 @@
+"""The environment script, and the same variables for a child process."""

@@ -1,0 +1,81 @@
+"""The values that an environment script is made of, each checked where it enters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import msgspec
+
+from envspec.data.reserved_variables import settable
+from envspec.report.errors import UsageError
+
+SCRIPT = "sglang_env.sh"
+
+
+class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
+    """What distinguishes one environment from another.
+
+    `arch` is dotted with its suffix ("12.0a"); `site_packages` is relative to the venv, and each of
+    `library_dirs` to it; `variables` are the user's own, in the profile's order; `prompt` is a name to show.
+    """
+
+    toolchain: str
+    arch: str
+    memory_per_job: int
+    site_packages: str
+    library_dirs: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    prompt: str = "envspec"
+
+    def __post_init__(self) -> None:
+        _require(re.fullmatch(r"[0-9a-f]{8,64}", self.toolchain), "toolchain", self.toolchain, "a hex digest")
+        _require(re.fullmatch(r"[1-9][0-9]?\.[0-9][af]?", self.arch), "arch", self.arch, "like 12.0a")
+        _require(
+            0 < self.memory_per_job < 2**62, "memory_per_job", str(self.memory_per_job), "a positive number"
+        )
+        for key, path in (
+            ("site_packages", self.site_packages),
+            *(("library_dirs", path) for path in self.library_dirs),
+        ):
+            _require(_stays_below(path), key, path, "a relative path without '..', ':' or control characters")
+        _require(_writable(self.prompt), "prompt", self.prompt, "text without NUL")
+        seen: set[str] = set()
+        for name, value in self.variables:
+            where = f"environment.{name}"
+            _require(settable(name), where, name, "a variable that neither envspec nor the shell owns")
+            _require(name not in seen, where, name, "set once")
+            _require(_writable(value), where, value, "text without NUL")
+            seen.add(name)
+
+    @property
+    def arch_number(self) -> str:
+        """The architecture as nvcc writes it: 120a."""
+        return self.arch.replace(".", "")
+
+
+def _writable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _stays_below(path: str) -> bool:
+    plain = PurePosixPath(path)
+    return (
+        path != ""
+        and not plain.is_absolute()
+        and ".." not in plain.parts
+        and ":" not in path
+        and path.isprintable()
+        and str(plain) == path
+    )
+
+
+def _require(holds: object, key: str, found: str, wanted: str) -> None:
+    if not holds:
+        raise UsageError(
+            "script-value",
+            f"{key} cannot be {found!r} in an environment script",
+            where=key,
+            why=f"it has to be {wanted}",
+            fix="change the profile's value",
+        )

@@ -1,0 +1,141 @@
+"""Sealing a generation: every file is looked at, the environment digest is taken, and the manifest is written."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import msgspec
+
+from envspec.activation.script import render_script
+from envspec.activation.startup_pth import pth_files
+from envspec.activation.values import ScriptValues
+from envspec.fs import file_sha256
+from envspec.host.python import ChosenPython
+from envspec.lock import Lock
+from envspec.lock.selection import needed_files
+from envspec.output.generations import Generation, Output
+from envspec.output.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
+from envspec.profile import Profile
+from envspec.report.errors import StageError, UsageError
+from envspec.report.findings import Finding
+from envspec.toolkit.layout import STUB, ToolkitTree
+from envspec.venv.install import Venv
+from envspec.venv.inventory import ENVSPEC, Inventory, Stats, environment_digest, take_inventory, tree_stats
+from envspec.venv.modified_cache import refuse_altered
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """A manifest that is ready to be published."""
+
+    manifest: Manifest
+    stats: bytes
+
+
+def pin_venv(venv: Venv) -> None:
+    """Tie the venv's interpreter to its own generation; see `pin_generation`."""
+    for name, text in pth_files().items():
+        (venv.site_packages / name).write_text(text, encoding="utf-8")
+
+
+def seal(
+    *,
+    profile: Profile,
+    lock: Lock,
+    python: ChosenPython,
+    inputs: BuildInputs,
+    venv: Venv,
+    tree: ToolkitTree,
+    values: ScriptValues,
+    findings: tuple[Finding, ...],
+    uv_version: str,
+    generation: Generation,
+    output: Output,
+) -> Sealed:
+    """Take stock of a finished generation. Raises EnvspecError `install-corrupt`."""
+    won = venv.winners(profile)
+    site = venv.site_packages.relative_to(venv.path).as_posix()
+    taken = take_inventory(
+        venv.path, site, venv.packages, dict(won), own=[f"{site}/{name}" for name in pth_files()]
+    )
+    refuse_altered(taken, venv.path)
+    toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
+    script_sha256 = file_sha256(generation.script)
+    manifest = Manifest(
+        digest=digest_of(taken, python, toolkit, _script_that_counts(values)),
+        profile=profile.name,
+        built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        inputs=inputs,
+        arch=profile.gpu.arch.dotted,
+        minimum_driver=profile.gpu.minimum_driver,
+        toolchain=tree.digest,
+        toolkit_packages=tree.owners(),
+        script=values,
+        script_sha256=script_sha256,
+        uv=uv_version,
+        packages=tuple(
+            ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
+            for p, f in needed_files(lock, python)
+        ),
+        winners=won,
+        findings=findings,
+        allowed=inputs.allowed,
+        toolkit=toolkit,
+        files=taken.rows,
+    )
+    at = output.toolchains_dir / values.toolchain
+    return Sealed(manifest, msgspec.msgpack.encode(Stats(taken.stats, tree_stats(at))))
+
+
+def _script_that_counts(values: ScriptValues) -> str:
+    """Hash of the script without the profile's name, which only the prompt shows."""
+    neutral = msgspec.structs.replace(values, prompt="envspec")
+    return hashlib.sha256(render_script(neutral).encode()).hexdigest()
+
+
+def digest_of(
+    taken: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
+) -> str:
+    """The environment digest of what is on disk."""
+    return environment_digest(
+        taken.rows,
+        python_minor=python.minor,
+        machine=python.machine,
+        toolchain=hashlib.sha256(msgspec.json.encode(toolkit)).hexdigest(),
+        script_sha256=script_sha256,
+    )
+
+
+def tree_rows(tree: ToolkitTree, at: Path) -> tuple[TreeRow, ...]:
+    """The toolkit tree as the manifest lists it."""
+    rows = [TreeRow(f.to, f.sha256, "", f.owner) for f in tree.files]
+    rows += [TreeRow(link.to, "", link.target, ENVSPEC) for link in tree.links]
+    rows.append(TreeRow(STUB, file_sha256(at / STUB), "", ENVSPEC))
+    return tuple(sorted(rows, key=lambda r: r.path))
+
+
+def require_digest(found: str, expected: str | None) -> None:
+    """Raises StageError `digest-differs` where a digest was expected and another one came out."""
+    if expected is None or found == expected:
+        return
+    if not expected.startswith("sha256:") or len(expected) != len("sha256:") + 64:
+        raise UsageError(
+            "digest-malformed",
+            f"{expected!r} is not an environment digest",
+            where="--expect",
+            fix="envspec digest prints one: sha256: and 64 hexadecimal digits",
+        )
+    raise StageError(
+        "digest-differs",
+        f"the environment's digest is {found}",
+        where=f"--expect {expected}",
+        why="the same profile, lock and Python minor give the same digest everywhere; one of them is another here",
+        fix="compare with the other environment: envspec diff, on the two manifests",
+    )
+
+
+def publish(sealed: Sealed, generation: Generation, output: Output) -> None:
+    """Write manifest and file system signs, sync, and switch."""
+    (generation.path / STATS).write_bytes(sealed.stats)
+    output.publish(generation, encode(sealed.manifest))

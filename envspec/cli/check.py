@@ -1,0 +1,63 @@
+"""`envspec check`: may these live together? With `--fix`, the profile is mended until they may."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from envspec.check.fix import FixResult, mend
+from envspec.check.run import check_lock
+from envspec.check.subject import load, target_of
+from envspec.profile import Profile, read_profile
+from envspec.report.findings import Report
+from envspec.report.progress import Progress
+from envspec.uv.run import Uv
+from envspec.venv.interpreter import resolving_python
+
+
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for. `frozen`: look at the lock as it is, whatever the profile says."""
+
+    profile: Path
+    python: str | None = None
+    offline: bool = False
+    frozen: bool = False
+    allowed: frozenset[str] = frozenset()
+
+
+def run_check(request: CheckRequest, progress: Progress) -> Report:
+    """Check a profile's lock; the report has findings whatever they are, the caller makes the exit code."""
+    uv = Uv(offline=request.offline)
+    return _check(read_profile(request.profile), request, uv, progress)
+
+
+def _check(profile: Profile, request: CheckRequest, uv: Uv, progress: Progress) -> Report:
+    subject = load(profile, uv, progress, frozen=request.frozen)
+    target = target_of(profile, request.python)
+    with progress.stage("check") as stage:
+        found = check_lock(
+            subject.origin,
+            target,
+            uv,
+            resolving_python(profile, uv),
+            os.environ,
+            allowed=request.allowed,
+            refusal=subject.refusal,
+            on_progress=stage.detail,
+        )
+        stage.result = f"Python {target.python} on {target.machine}"
+    return found
+
+
+def run_fix(request: CheckRequest, progress: Progress) -> FixResult:
+    """Mend the profile in place until no error is left that can be mended; the lock follows with the next build."""
+    uv = Uv(offline=request.offline)
+
+    def check(changed: Profile) -> Report:
+        return _check(changed, request, uv, progress)
+
+    profile = read_profile(request.profile)
+    target = target_of(profile, request.python)
+    return mend(request.profile, target, uv, resolving_python(profile, uv), check)

@@ -1,0 +1,52 @@
+"""`envspec run`: a command inside an environment, by replacing this process with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from envspec.activation.process import process_environment
+from envspec.output.claim import existing
+from envspec.output.manifest import read_head
+from envspec.report.errors import UsageError
+
+
+def run_inside(out: Path, command: Sequence[str]) -> NoReturn:
+    """Replace this process with `command` in the environment of `out`; it keeps the pid, so signals reach it.
+
+    Raises UsageError `output-missing`, `output-unbuilt` or `command-not-found`.
+    """
+    output = existing(out)
+    generation = output.current()
+    if generation is None:
+        raise UsageError(
+            "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
+        )
+    values = read_head(generation.manifest).script
+    environment = process_environment(values, generation.path, os.environ)
+    found = shutil.which(command[0], path=environment.get("PATH"))
+    if found is None:
+        raise UsageError(
+            "command-not-found",
+            f"there is no command {command[0]!r}",
+            where=f"PATH of the environment in {out}",
+            fix="check its name; what a package brings has to be in the profile",
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Python ignores these, and what is ignored stays so in the command: `envspec run -- yes | head` would not end.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execve(found, list(command), environment)
+    except OSError as error:
+        raise UsageError(
+            "command-not-found",
+            f"cannot run {found}: {error.strerror}",
+            where=f"PATH of the environment in {out}",
+        ) from None

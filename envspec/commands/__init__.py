@@ -1,1 +1,0 @@
-"""One module a verb whose work is more than one call."""

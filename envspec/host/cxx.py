@@ -1,0 +1,49 @@
+"""The host's C++ compiler, which nvcc and every JIT call for the host side of a kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from envspec.report.errors import WorldError
+
+
+def find_cxx(environ: Mapping[str, str]) -> Path:
+    """The C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
+    named = environ.get("CXX", "").split()
+    for name in (*named[:1], "c++", "g++"):
+        found = shutil.which(name, path=environ.get("PATH"))
+        if found:
+            return Path(found)
+    raise WorldError(
+        "no-compiler",
+        "there is no C++ compiler",
+        where="c++ and g++ on PATH" + (f", $CXX={named[0]}" if named else ""),
+        why="nvcc and every just-in-time compiler call it for the host side of a kernel",
+        fix="install one: apt-get install g++, or dnf install gcc-c++",
+    )
+
+
+def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
+    """(`gcc` or `clang`, (major, minor)) of a compiler; None if it does not say."""
+    try:
+        done = subprocess.run(
+            [str(cxx), "--version"],
+            capture_output=True,
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    # `g++ (Debian 12.2.0-14+deb12u1) 12.2.0`: the version is the last one of the line.
+    numbers = re.findall(r"\b(\d+)\.(\d+)(?:\.\d+)*", lines[0]) if lines else []
+    if not numbers:
+        return None
+    family = "clang" if "clang" in lines[0].lower() else "gcc"
+    found = numbers[0] if family == "clang" else numbers[-1]
+    return family, (int(found[0]), int(found[1]))

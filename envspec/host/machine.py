@@ -1,0 +1,223 @@
+"""What doctor sees of a machine. Everything is read below one root, so that a test's machine is a directory of real files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from envspec.host.nvml import NvmlGpu
+    from envspec.host.python import ChosenPython
+    from envspec.profile import Profile
+
+_MOST = 4 << 20
+_LINKS = 40
+NETWORK_TYPES = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p"),
+        *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "orangefs", "pvfs2", "panfs", "wekafs"),
+        *("fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone"),
+    )
+)
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """The mounted file system that holds a path."""
+
+    point: str
+    type: str
+    options: frozenset[str]
+
+    @property
+    def over_network(self) -> bool:
+        """True for file systems of other machines: slow for compilers, and file locks on them often do not work."""
+        return self.type in NETWORK_TYPES
+
+
+class Space(msgspec.Struct, frozen=True):
+    """Bytes of a file system."""
+
+    free: int
+    total: int
+
+
+class Host:
+    """The machine that envspec runs on. It is only read."""
+
+    def __init__(self, root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+
+    def at(self, path: str) -> Path:
+        """Where an absolute path of this host lies."""
+        return self.root / path.lstrip("/")
+
+    def text(self, path: str) -> str | None:
+        """The beginning of a file, or None if it cannot be read."""
+        data = self.data(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def data(self, path: str) -> bytes | None:
+        """The same in bytes."""
+        try:
+            with self.at(self.real(path)).open("rb") as file:
+                return file.read(_MOST)
+        except (OSError, ValueError):
+            return None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What is in a directory, sorted; nothing if it cannot be read."""
+        try:
+            return tuple(sorted(entry.name for entry in os.scandir(self.at(self.real(path)))))
+        except (OSError, ValueError):
+            return ()
+
+    def real(self, path: str) -> str:
+        """The path with its links followed, as far as it exists; links lead below the root, as in a chroot."""
+        left = [part for part in path.split("/") if part not in ("", ".")][::-1]
+        done: list[str] = []
+        links = 0
+        while left:
+            part = left.pop()
+            if part == "..":
+                done = done[:-1]
+                continue
+            here = self.at("/".join([*done, part]))
+            try:
+                target = str(here.readlink())
+            except (OSError, ValueError):
+                done.append(part)
+                continue
+            links += 1
+            if links > _LINKS:
+                return path
+            if target.startswith("/"):
+                done = []
+            left += [piece for piece in target.split("/") if piece not in ("", ".")][::-1]
+        return "/" + "/".join(done)
+
+    def exists(self, path: str) -> bool:
+        """True if something is there; a dangling link leads to nothing."""
+        try:
+            return self.at(self.real(path)).exists()
+        except (OSError, ValueError):
+            return False
+
+    def is_dir(self, path: str) -> bool:
+        """True for a directory, or a link to one."""
+        try:
+            return self.at(self.real(path)).is_dir()
+        except (OSError, ValueError):
+            return False
+
+    def is_link(self, path: str) -> bool:
+        """True for a link, wherever it leads."""
+        try:
+            return self.at(path).is_symlink()
+        except (OSError, ValueError):
+            return False
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file, or None."""
+        try:
+            return self.at(self.real(path)).stat().st_size
+        except (OSError, ValueError):
+            return None
+
+    def writable(self, path: str) -> bool:
+        """True if this process may write there."""
+        try:
+            return os.access(self.at(self.real(path)), os.W_OK)
+        except (OSError, ValueError):
+            return False
+
+    def space(self, path: str) -> Space | None:
+        """The space of the file system that holds a path, for which the path itself need not exist."""
+        try:
+            found = os.statvfs(self.at(self.nearest(path)))
+        except (OSError, ValueError):
+            return None
+        return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
+
+    def nearest(self, path: str) -> str:
+        """The path, or the nearest directory above it that exists."""
+        here = self.real(path)
+        while here != "/" and not self.exists(here):
+            here = here.rpartition("/")[0] or "/"
+        return here
+
+    def mount(self, path: str) -> Mount | None:
+        """The mount that holds a path, by the kernel's table."""
+        real = self.nearest(path)
+        best: Mount | None = None
+        for line in (self.text("/proc/self/mounts") or "").splitlines():
+            fields = line.split(" ")
+            if len(fields) < 4:
+                continue
+            point = _unescaped(fields[1])
+            inside = real == point or real.startswith(point.rstrip("/") + "/")
+            if inside and (best is None or len(point) >= len(best.point)):
+                best = Mount(point, fields[2], frozenset(fields[3].split(",")))
+        return best
+
+    def which(self, name: str) -> str | None:
+        """The first program of a name on PATH."""
+        return next(self.all_on_path(name), None)
+
+    def all_on_path(self, name: str) -> Iterator[str]:
+        """Every program of a name on PATH, in order."""
+        if "/" in name:
+            if self.exists(name):
+                yield name
+            return
+        for element in self.environ.get("PATH", "").split(":"):
+            path = f"{element.rstrip('/')}/{name}"
+            if element.startswith("/") and self.exists(path) and os.access(self.at(self.real(path)), os.X_OK):
+                yield path
+
+    def elements(self, variable: str) -> list[str]:
+        """The elements of a list variable, empty ones too; nothing if it is unset or empty."""
+        value = self.environ.get(variable, "")
+        return value.split(":") if value else []
+
+    def glob(self, pattern: str) -> list[str]:
+        """Paths that match, sorted."""
+        try:
+            found = sorted(self.root.glob(pattern.lstrip("/")))
+        except (OSError, ValueError):
+            return []
+        return ["/" + str(path.relative_to(self.root)) for path in found]
+
+    def compiler_version(self, path: str) -> tuple[str, tuple[int, int]] | None:
+        """What a compiler says it is."""
+        from envspec.host.cxx import compiler_version
+
+        return compiler_version(self.at(path))
+
+    def python_for(self, profile: Profile) -> ChosenPython:
+        """The interpreter that a build of the profile would take. Raises EnvspecError."""
+        from envspec.uv.run import Uv
+        from envspec.venv.interpreter import choose_python
+
+        return choose_python(profile, Uv(offline=True), Path.cwd())
+
+    def nvml(self) -> tuple[NvmlGpu, ...] | None:
+        """The GPUs as the driver's own library tells them; None if it or nvidia-ml-py is not there."""
+        from envspec.host.nvml import gpus
+
+        return gpus()
+
+    def processors(self) -> int:
+        """Processors that this process may use."""
+        return len(os.sched_getaffinity(0))
+
+
+def _unescaped(field: str) -> str:
+    """The kernel writes blanks in its tables as octal escapes."""
+    for escape, letter in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(escape, letter)
+    return field

@@ -1,0 +1,1 @@
+"""Has an environment drifted from its manifest, and back again."""

@@ -1,0 +1,1 @@
+"""The output directory: generations, manifest, lock, and the one switch."""

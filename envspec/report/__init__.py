@@ -1,0 +1,1 @@
+"""What is told to people: errors, findings, progress and the pages that explain codes."""

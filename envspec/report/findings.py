@@ -1,0 +1,147 @@
+"""The one result type of every check: check, audit, doctor, probe, verify and diagnose.
+
+A finding is data; it is rendered in `render.py` and written as JSON by msgspec, so that the two faces of a
+report cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+
+class Severity(str, Enum):
+    """How bad it is. `UNKNOWN` is not harmless: the check lacked the data to answer."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    UNKNOWN = "unknown"
+    NOTE = "note"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of one check.
+
+    `subject` is the package, file or key it is about; `evidence` are facts that the user can check
+    (file names, versions, symbols); `chain` names who asked for the subject, nearest first, ending at the
+    profile; `fix` is a command or a profile change.
+    """
+
+    code: str
+    severity: Severity
+    subject: str
+    message: str
+    evidence: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    fix: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The findings of one run of one command, worst first. `version` is the version of the JSON form."""
+
+    version: int = 1
+    command: str
+    subject: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make the command fail."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR)
+
+    def __bool__(self) -> bool:
+        """True if nothing is wrong that is known to be wrong."""
+        return not self.errors
+
+
+_ORDER = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def report(command: str, subject: str, findings: Iterable[Finding]) -> Report:
+    """Make a report with its findings in the one stable order: severity, code, subject, message."""
+    ordered = sorted(findings, key=lambda f: (_ORDER[f.severity], f.code, f.subject, f.message))
+    return Report(command=command, subject=subject, findings=tuple(ordered))
+
+
+def to_json(value: msgspec.Struct) -> str:
+    """The versioned JSON form of a report, with a final newline."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def error(
+    code: str,
+    subject: str,
+    message: str,
+    *,
+    evidence: Iterable[str] = (),
+    chain: Iterable[str] = (),
+    fix: str = "",
+) -> Finding:
+    """A finding that stops a build."""
+    return _finding(Severity.ERROR, code, subject, message, evidence, chain, fix)
+
+
+def warning(
+    code: str,
+    subject: str,
+    message: str,
+    *,
+    evidence: Iterable[str] = (),
+    chain: Iterable[str] = (),
+    fix: str = "",
+) -> Finding:
+    """A finding that will matter on some machine or some day."""
+    return _finding(Severity.WARNING, code, subject, message, evidence, chain, fix)
+
+
+def note(
+    code: str,
+    subject: str,
+    message: str,
+    *,
+    evidence: Iterable[str] = (),
+    chain: Iterable[str] = (),
+    fix: str = "",
+) -> Finding:
+    """Something worth knowing that is as it should be."""
+    return _finding(Severity.NOTE, code, subject, message, evidence, chain, fix)
+
+
+def unknown(
+    code: str,
+    subject: str,
+    message: str,
+    *,
+    evidence: Iterable[str] = (),
+    chain: Iterable[str] = (),
+    fix: str = "",
+) -> Finding:
+    """The rule could not decide about this subject."""
+    return _finding(Severity.UNKNOWN, code, subject, message, evidence, chain, fix)
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 path`, `2 paths`."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def _finding(
+    severity: Severity,
+    code: str,
+    subject: str,
+    message: str,
+    evidence: Iterable[str],
+    chain: Iterable[str],
+    fix: str,
+) -> Finding:
+    return Finding(
+        code=code,
+        severity=severity,
+        subject=subject,
+        message=message,
+        evidence=tuple(evidence),
+        chain=tuple(chain),
+        fix=fix,
+    )

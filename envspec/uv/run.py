@@ -1,0 +1,256 @@
+"""The one door to uv: resolving, creating venvs, downloading and installing.
+
+Every call is an argument list (no shell), runs in a directory that holds its own `pyproject.toml`, so that no
+configuration of an unrelated project nearby is picked up, and in an environment without the variables that would
+change a resolution. The user's own indexes, mirrors, credentials, cache and proxy stay in force.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envspec.data import load_table
+from envspec.report.errors import EnvspecError, UsageError, WorldError
+
+# Variables that change what uv resolves or installs, which the profile alone decides, or how it breaks its lines: what
+# its errors mean is read from them.
+_DROPPED = (
+    "UV_BUILD_CONSTRAINT", "UV_COMPILE_BYTECODE", "UV_CONSTRAINT", "UV_EXCLUDE", "UV_EXCLUDE_NEWER", "UV_FORK_STRATEGY",
+    "UV_FROZEN", "UV_INDEX_STRATEGY", "UV_LOCKED", "UV_NO_BINARY", "UV_NO_BINARY_PACKAGE", "UV_NO_BUILD",
+    "UV_NO_BUILD_PACKAGE", "UV_NO_DEPS", "UV_NO_EDITABLE", "UV_NO_SOURCES", "UV_NO_VERIFY_HASHES", "UV_OVERRIDE",
+    "UV_PRERELEASE", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_PYTHON_PREFERENCE", "UV_REQUIRE_HASHES",
+    "UV_RESOLUTION", "UV_SYSTEM_PYTHON", "UV_TORCH_BACKEND", "UV_VENV_CLEAR", "UV_VENV_SEED", "UV_WORKING_DIR",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "COLUMNS",
+)  # fmt: skip
+
+_MAX_OUTPUT = 64 << 20
+_REASON_LINES = 40
+
+
+class UvErrorRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """One row of `data/uv_errors.toml`."""
+
+    code: str
+    kind: str
+    pattern: str
+    what: str
+    fix: str
+    source: str
+    as_of: str
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    """A Python that uv found. `version` is the full version, `path` the executable."""
+
+    version: str
+    path: Path
+    implementation: str
+    machine: str
+
+
+@cache
+def _error_rows() -> tuple[UvErrorRow, ...]:
+    return load_table("uv_errors", UvErrorRow)
+
+
+def find_uv() -> Path:
+    """The uv that envspec depends on, else the one on PATH. Raises WorldError `uv-missing`."""
+    try:
+        from uv import find_uv_bin
+
+        return Path(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        import shutil
+
+        found = shutil.which("uv")
+        if found is None:
+            raise WorldError("uv-missing", "uv is not installed", fix="pip install uv") from None
+        return Path(found)
+
+
+class Uv:
+    """uv with one environment. `on_line` gets each line of its progress as it comes."""
+
+    def __init__(
+        self,
+        *,
+        binary: Path | None = None,
+        base_env: Mapping[str, str] | None = None,
+        offline: bool = False,
+        on_line: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.binary = binary or find_uv()
+        self.offline = offline
+        self.on_line = on_line
+        self.keep_open: tuple[int, ...] = ()
+        """Descriptors that uv inherits: it holds the output's lock with them as long as it writes, even alone."""
+        env = dict(os.environ if base_env is None else base_env)
+        for name in _DROPPED:
+            env.pop(name, None)
+        # envspec never lets a build fetch an interpreter behind the user's back.
+        env |= {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_NO_ENV_FILE": "1"}
+        if offline:
+            env["UV_OFFLINE"] = "1"
+        self.env = env
+
+    def version(self) -> str:
+        """`0.13.9`."""
+        return self.run(["--version"], cwd=Path("/")).split()[1]
+
+    def interpreters(self, search: Sequence[Path], cwd: Path) -> tuple[Interpreter, ...]:
+        """Every CPython that uv finds on PATH, in its own store, and in the directories `search`.
+
+        pyenv's shims are passed over: most refuse to run, the others change their meaning with the directory they are
+        called in, and asking them all takes more than a second.
+        """
+        on_path = self.env.get("PATH", "").split(os.pathsep)
+        path = os.pathsep.join([d for d in on_path if Path(d).name != "shims"] + [str(d) for d in search])
+        # Whatever configuration lies near `cwd` has no say in which interpreters there are.
+        text = self.run(
+            ["python", "list", "--no-config", "--only-installed", "--output-format", "json"],
+            cwd=cwd,
+            extra_env={"PATH": path},
+        )
+        return tuple(
+            Interpreter(row["version"], Path(row["path"]), "cpython", row.get("arch", ""))
+            for row in json.loads(text or "[]")
+            if row.get("implementation") == "cpython"
+            and row.get("path")
+            and row.get("variant") != "freethreaded"
+        )
+
+    def lock(self, project: Path, python: Path, upgrade: Sequence[str] | None) -> None:
+        """Write `project/uv.lock`. `upgrade` names packages to raise; an empty sequence raises all; None raises none."""
+        args = ["lock", "--python", str(python)]
+        if upgrade is not None:
+            args += (
+                ["--upgrade"] if not upgrade else [a for name in upgrade for a in ("--upgrade-package", name)]
+            )
+        self.run(args, cwd=project)
+
+    def export(self, project: Path, python: Path) -> str:
+        """The requirements form of `project/uv.lock`, with markers, without hashes."""
+        args = ["export", "--frozen", "--no-emit-project", "--no-header", "--no-hashes", "--no-annotate"]
+        return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project)
+
+    def venv(self, at: Path, python: Path, cwd: Path, prompt: str) -> None:
+        """Create a relocatable venv: its scripts find the interpreter beside themselves.
+
+        uv writes the prompt unquoted into bin/activate, where a shell would run `$(...)` in it: only plain letters pass.
+        """
+        plain = re.sub(r"[^A-Za-z0-9._+-]", "_", prompt)
+        self.run(["venv", "--relocatable", "--python", str(python), f"--prompt={plain}", str(at)], cwd=cwd)
+
+    def install(
+        self,
+        requirements: Path,
+        venv_python: Path,
+        cwd: Path,
+        *,
+        link_mode: str | None = None,
+        sdists: Sequence[str] = (),
+    ) -> None:
+        """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
+        args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
+        args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
+        for name in sdists:
+            args += ["--no-binary", name]
+        if link_mode:
+            args += ["--link-mode", link_mode]
+        self.run([*args, "-r", str(requirements)], cwd=cwd)
+
+    def clean(self, names: Sequence[str], cwd: Path) -> None:
+        """Take packages out of the cache, so that the next installation fetches them anew."""
+        self.run(["cache", "clean", *names], cwd=cwd)
+
+    def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> str:
+        """Run uv and return its standard output; raise what its standard error means."""
+        try:
+            process = subprocess.Popen(
+                [str(self.binary), "--color", "never", *args],
+                cwd=cwd,
+                env={**self.env, **(extra_env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=self.keep_open,
+            )
+        except OSError as error:
+            raise WorldError(
+                "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
+            ) from None
+        try:
+            out, err = self._collect(process)
+        except BaseException:
+            _stop(process)
+            raise
+        if process.returncode != 0:
+            raise explain_failure(err, process.returncode)
+        return out
+
+    def _collect(self, process: subprocess.Popen[bytes]) -> tuple[str, str]:
+        import threading
+
+        assert process.stdout is not None and process.stderr is not None
+        out: list[bytes] = []
+        stdout = process.stdout
+        reader = threading.Thread(target=lambda: out.append(stdout.read(_MAX_OUTPUT)), daemon=True)
+        reader.start()
+        lines: list[str] = []
+        for raw in process.stderr:
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            lines.append(line)
+            self.on_line(line)
+        reader.join()
+        process.wait()
+        return b"".join(out).decode("utf-8", "replace"), "\n".join(lines)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End uv and wait for it: it must not go on writing into a directory that is being cleaned up."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def explain_failure(stderr: str, returncode: int) -> EnvspecError:
+    """Turn what uv printed into the error it means; its own words are kept as the reason."""
+    reason = _reason(stderr)
+    for row in _error_rows():
+        if re.search(row.pattern, stderr):
+            kind: Any = {"usage": UsageError, "world": WorldError}.get(row.kind, EnvspecError)
+            return kind(row.code, row.what, why=reason, fix=row.fix)  # type: ignore[no-any-return]
+    if returncode < 0:
+        return WorldError(
+            "uv-killed", f"uv was ended by signal {-returncode}", why=reason, fix="run it again"
+        )
+    return WorldError(
+        "uv-failed", f"uv failed with exit code {returncode}", why=reason, fix="the reason above is uv's own"
+    )
+
+
+def _reason(stderr: str) -> str:
+    """uv's error without its progress, in the words of a profile, without index addresses and control characters."""
+    lines = stderr.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith("error:")), 0)
+    kept = [line.rstrip() for line in lines[start:] if line.strip()]
+    if len(kept) > _REASON_LINES:
+        kept = [*kept[:_REASON_LINES], f"[{len(kept) - _REASON_LINES} more lines]"]
+    text = "\n".join(kept)
+    text = re.sub(r"(https?://)[^/\s:]+:[^/\s@]+@", r"\1", text)
+    text = text.replace("your project", "your profile").removeprefix("error: ")
+    return "".join(c for c in text if c.isprintable() or c == "\n")

@@ -1,0 +1,1 @@
+"""Files on disk: the interpreter, the installed packages, and whose file each is."""

@@ -1,0 +1,1 @@
+"""What an index and a wheel tell before the download."""

@@ -1,0 +1,249 @@
+"""Looking into wheels without downloading them: which files they hold, what their libraries ask of torch and nvJitLink.
+
+Kept by the wheel's hash, since a wheel never changes.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
+from envspec.report.errors import EnvspecError, error_words
+from envspec.torch_abi.names import torch_names
+from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
+from envspec.wheels.file import Library, Missing, ResolvedFile, WheelLook, WheelLooks, WheelMember, local_path
+from envspec.wheels.metadata import WheelMetadata
+
+_VERSION = "look-6"
+_WORKERS = 24
+# Kernel wheels have their tables in the first 0.2 MB (measured); what has none in twice that has them at the end.
+_PREFIX_LIMIT = 400 << 10
+_SAMPLE = 3
+_SAMPLE_PREFIX_LIMIT = 160 << 10
+_LOCAL_LIMIT = 64 << 20
+
+
+def look_into_all(
+    files: Mapping[str, ResolvedFile], metadata: Mapping[str, WheelMetadata], offline: bool
+) -> WheelLooks | Missing:
+    """Look into every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name."""
+    torchy = _torch_packages(metadata)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        work = [(name, file, name in torchy) for name, file in sorted(files.items())]
+        try:
+            looks = list(pool.map(partial(_look, offline=offline), work))
+            shared = _shared_directories(looks)
+            for position, (name, file, thorough) in enumerate(work):
+                if looks[position].sole_directory in shared:
+                    looks[position] = look_at(name, file, thorough=thorough, offline=offline, whole=True)
+        except EnvspecError as error:
+            pool.shutdown(cancel_futures=True)
+            return Missing(error_words(error))
+    return WheelLooks({name: look for (name, _, _), look in zip(work, looks, strict=True)})
+
+
+def _shared_directories(looks: Iterable[WheelLook]) -> set[str]:
+    """Directories that only were looked at from outside, but in which another package has files too."""
+    owners: dict[str, int] = {}
+    for look in looks:
+        tops = {member.path.split("/", 1)[0] for member in look.members} | {look.sole_directory}
+        for top in tops - {""}:
+            owners[top] = owners.get(top, 0) + 1
+    return {top for top, count in owners.items() if count > 1}
+
+
+def _torch_packages(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
+    """Packages that say they need torch. Others may be built against it all the same and are sampled."""
+    return frozenset(
+        name
+        for name, one in metadata.items()
+        if any(canonicalize_name(r.name) == "torch" for r in one.requirements())
+    )
+
+
+class _Wheel(Protocol):
+    def members(self) -> list[tuple[str, int]]: ...
+
+    def listed(self) -> tuple[WheelMember, ...]: ...
+
+    def elf(self, name: str, limit: int) -> Elf: ...
+
+    def ends(self) -> tuple[str, ...] | None: ...
+
+
+class _LocalWheel:
+    """A wheel on disk, read the same way as a remote one."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path)
+
+    def members(self) -> list[tuple[str, int]]:
+        return [(i.filename, i.file_size) for i in self._zip.infolist()]
+
+    def listed(self) -> tuple[WheelMember, ...]:
+        return _listed((i.filename, i.CRC, i.file_size) for i in self._zip.infolist())
+
+    def elf(self, name: str, limit: int) -> Elf:
+        with self._zip.open(name) as member:
+            return read_prefix(member.read(_LOCAL_LIMIT), self._zip.getinfo(name).file_size)
+
+    def ends(self) -> tuple[str, ...] | None:
+        return None
+
+
+class _RemoteWheel:
+    def __init__(self, url: str) -> None:
+        from envspec.wheels.remote import RemoteWheel, shared_session
+
+        self._wheel = RemoteWheel(url, shared_session())
+
+    def members(self) -> list[tuple[str, int]]:
+        return [(m.name, m.size) for m in self._wheel.members]
+
+    def listed(self) -> tuple[WheelMember, ...]:
+        return _listed((m.name, m.crc, m.size) for m in self._wheel.members)
+
+    def elf(self, name: str, limit: int) -> Elf:
+        return self._wheel.elf(name, limit)
+
+    def ends(self) -> tuple[str, ...] | None:
+        return self._wheel.ends_of_directory()
+
+
+def _listed(members: Iterable[tuple[str, int, int]]) -> tuple[WheelMember, ...]:
+    return tuple(
+        WheelMember(path, crc, size)
+        for name, crc, size in members
+        if (path := installed_path(name)) is not None
+    )
+
+
+def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
+    name, file, thorough = work
+    return look_at(name, file, thorough=thorough, offline=offline)
+
+
+def look_at(
+    name: str, file: ResolvedFile, *, thorough: bool, offline: bool, whole: bool = False
+) -> WheelLook:
+    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises.
+
+    Of a pure wheel with a long list of files only the ends of the list are read, unless the `whole` is asked for.
+    """
+    kind = ("-full" if thorough else "") + ("-whole" if whole else "")
+    kept = cache_dir() / _VERSION / f"{file.sha256}{kind}.msgpack"
+    try:
+        return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)
+    except (OSError, msgspec.DecodeError):
+        pass
+    local = local_path(file.url)
+    if local is None and offline:
+        raise EnvspecError(
+            "offline", f"{file.filename} was not looked into before, and the network was not to be used"
+        )
+    wheel = _LocalWheel(local) if local is not None else _RemoteWheel(file.url)
+    outside = None if whole or not file.filename.endswith("-none-any.whl") else look_from_outside(wheel)
+    look = outside or look_into(wheel, name, thorough)
+    keep_bytes(kept, msgspec.msgpack.encode(look))
+    return look
+
+
+def look_from_outside(wheel: _Wheel) -> WheelLook | None:
+    """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
+    ends = wheel.ends()
+    if ends is None:
+        return None
+    tops = {name.split("/", 1)[0] for name in ends}
+    directories = {top for top in tops if not top.endswith(".dist-info")}
+    if len(directories) != 1 or any(top.endswith(".data") for top in directories):
+        return None
+    return WheelLook(members=(), sole_directory=directories.pop())
+
+
+def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
+    """Read a wheel's list of files and the symbol tables of its libraries.
+
+    All libraries where `thorough`; else the largest few, and the rest only if one of those asks for torch: torch
+    extensions that do not declare torch exist (sglang-kernel up to 0.4.6), packages with 300 libraries do too.
+    """
+    libraries = [
+        name for name, _ in sorted(wheel.members(), key=lambda m: -m[1]) if may_matter(package, name)
+    ]
+    sampled = not thorough and not package.startswith("nvidia-")
+    first = libraries[:_SAMPLE] if sampled else libraries
+    limit = _SAMPLE_PREFIX_LIMIT if sampled else _PREFIX_LIMIT
+    exported: set[bytes] = set()
+    read = [_library(wheel, name, exported, limit) for name in first]
+    if sampled and any(one.torch_imports for one in read):
+        again = [one.path for one in read if one.problem] + libraries[_SAMPLE:]
+        read = [one for one in read if not one.problem]
+        read += [_library(wheel, name, exported, _PREFIX_LIMIT) for name in again]
+    own = {name.decode("latin-1") for name in exported}
+    return WheelLook(
+        members=wheel.listed(),
+        libraries=tuple(
+            msgspec.structs.replace(one, torch_imports=tuple(n for n in one.torch_imports if n not in own))
+            for one in read
+            if one.torch_imports or one.jitlink_imports or one.jitlink_exports or one.problem
+        ),
+        unread=len(libraries) - len(read),
+    )
+
+
+def may_matter(package: str, path: str) -> bool:
+    """Whether a member is a library that a rule asks about. What torch itself exports is shipped as data."""
+    if package == "torch" or not is_library(path):
+        return False
+    return not package.startswith("nvidia-") or _may_jitlink(path)
+
+
+def is_library(path: str) -> bool:
+    """Whether a wheel's member is a shared library, by its name."""
+    name = path.rsplit("/", 1)[-1]
+    return name.endswith(".so") or ".so." in name
+
+
+def _may_jitlink(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith(("libnvJitLink", "libcusparse.", "libcusolver.", "libcublas", "libcufft."))
+
+
+def _library(wheel: _Wheel, path: str, exported: set[bytes], limit: int) -> Library:
+    try:
+        symbols = wheel.elf(path, limit).symbols
+        imports, exports = symbols.imports, symbols.exports
+    except ElfIncomplete:
+        return Library(path=path, problem="its symbol table stands at the end of the file")
+    except ElfError as error:
+        return Library(path=path, problem=f"{error.reason} ({error.code})")
+    own = torch_names(exports)
+    exported |= own
+    return Library(
+        path=path,
+        torch_imports=tuple(sorted(n.decode("latin-1") for n in torch_names(imports))),
+        jitlink_imports=_jitlink(imports),
+        jitlink_exports=_jitlink(exports),
+    )
+
+
+def _jitlink(names: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(sorted(n.decode("latin-1") for n in names if n.startswith((b"__nvJitLink", b"nvJitLink"))))
+
+
+def installed_path(member: str) -> str | None:
+    """Where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
+    if member.endswith("/"):
+        return None
+    top, _, rest = member.partition("/")
+    if top.endswith(".data"):
+        scheme, _, inner = rest.partition("/")
+        return inner if scheme in ("purelib", "platlib") else None
+    return member

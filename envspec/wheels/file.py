@@ -1,0 +1,73 @@
+"""One wheel as an index lists it, and what can be seen inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+
+class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the index. `url` is http(s), or a local path for directory indexes."""
+
+    filename: str
+    url: str
+    sha256: str
+    size: int
+    uploaded: str
+
+
+def local_path(url: str) -> Path | None:
+    """The path of a file URL or of a plain path; None for anything remote."""
+    if url.startswith("file://"):
+        return Path(unquote(urlsplit(url).path))
+    return None if "://" in url else Path(url)
+
+
+class WheelMember(msgspec.Struct, frozen=True, array_like=True):
+    """A file of a wheel, as it will lie in site-packages."""
+
+    path: str
+    crc: int
+    size: int
+
+
+class Library(msgspec.Struct, frozen=True, array_like=True):
+    """A shared library of a wheel: the torch and nvJitLink names it asks for. Names are mangled; `problem` if unreadable."""
+
+    path: str
+    torch_imports: tuple[str, ...] = ()
+    jitlink_imports: tuple[str, ...] = ()
+    jitlink_exports: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class WheelLook(msgspec.Struct, frozen=True):
+    """What a ranged read of one wheel told."""
+
+    members: tuple[WheelMember, ...]
+    libraries: tuple[Library, ...] = ()
+    unread: int = 0
+    """Libraries that were not looked into, since nothing pointed at torch."""
+    sole_directory: str = ""
+    """The one directory that all files lie in, of a wheel whose long list of files was not read; `members` is empty."""
+
+
+class WheelLooks(msgspec.Struct, frozen=True):
+    """The insides of the wheels, by package name."""
+
+    by_package: Mapping[str, WheelLook]
+
+    def libraries(self) -> Iterator[tuple[str, Library]]:
+        """Every library with the package it belongs to."""
+        for name, look in sorted(self.by_package.items()):
+            for library in look.libraries:
+                yield name, library
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Facts that could not be had, and why."""
+
+    why: str

@@ -1,0 +1,133 @@
+"""METADATA of a wheel that has not been downloaded: the index's own copy (PEP 658), else a ranged read of the wheel.
+
+Kept in envspec's cache by the wheel's hash, since a wheel never changes. What comes from the network is bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.parser
+import email.policy
+import io
+import zipfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+
+from envspec.report.errors import WorldError
+from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
+from envspec.wheels.file import local_path
+
+if TYPE_CHECKING:
+    from envspec.wheels.file import ResolvedFile
+
+MAX_METADATA = 4 << 20
+_TIMEOUT = (10, 30)
+_WORKERS = 12
+
+
+class WheelMetadata(msgspec.Struct, frozen=True):
+    """The parts of METADATA that envspec reads."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+    requires_python: str = ""
+    extras: tuple[str, ...] = ()
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """`Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
+        found = []
+        for text in self.requires:
+            try:
+                found.append(Requirement(text))
+            except InvalidRequirement:
+                continue
+        return tuple(found)
+
+
+def parse_metadata(text: str) -> WheelMetadata:
+    """Read METADATA's text."""
+    message = email.parser.Parser(policy=email.policy.compat32).parsestr(text, headersonly=True)
+    return WheelMetadata(
+        name=str(message.get("Name", "")),
+        version=str(message.get("Version", "")),
+        requires=tuple(str(v) for v in message.get_all("Requires-Dist", [])),
+        requires_python=str(message.get("Requires-Python", "")),
+        extras=tuple(str(v) for v in message.get_all("Provides-Extra", [])),
+    )
+
+
+def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
+    """METADATA of each wheel, by its sha256. Raises WorldError `network`, `offline` or `wheel-damaged`."""
+    wanted = list(files)
+    store = cache_dir() / "metadata"
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        texts = pool.map(lambda file: _text(file, store, offline), wanted)
+        return {file.sha256: parse_metadata(text) for file, text in zip(wanted, texts, strict=True)}
+
+
+def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
+    kept = store / f"{file.sha256}.txt"
+    if file.sha256:
+        with contextlib.suppress(OSError):
+            return read_bytes(kept).decode("utf-8", "replace")
+    local = local_path(file.url)
+    if local is not None:
+        return _from_zip(_open(local), file.filename)
+    if offline:
+        raise WorldError(
+            "offline",
+            f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
+            fix="run once without --offline",
+        )
+    text = _download(file)
+    if file.sha256:
+        keep_bytes(kept, text.encode("utf-8", "replace"))
+    return text
+
+
+def _open(path: Path) -> io.BufferedReader:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise WorldError(
+            "wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)
+        ) from None
+
+
+def _download(file: ResolvedFile) -> str:
+    import requests
+
+    from envspec.wheels.remote import RemoteWheel, shared_session
+
+    session = shared_session()
+    try:
+        with session.get(f"{file.url}.metadata", timeout=_TIMEOUT, stream=True) as answer:
+            if answer.status_code == 200:
+                return answer.raw.read(MAX_METADATA, decode_content=True).decode("utf-8", "replace")
+    except (requests.RequestException, OSError) as error:
+        raise WorldError(
+            "network",
+            f"cannot read the metadata of {file.filename}",
+            why=type(error).__name__,
+            fix="check the network and the proxy variables, then run again",
+        ) from None
+    return RemoteWheel(file.url, session).metadata()
+
+
+def _from_zip(stream: io.BufferedReader, filename: str) -> str:
+    distribution = "-".join(filename.split("-")[:2])
+    try:
+        with (
+            stream,
+            zipfile.ZipFile(stream) as wheel,
+            wheel.open(f"{distribution}.dist-info/METADATA") as member,
+        ):
+            return member.read(MAX_METADATA).decode("utf-8", "replace")
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
+        raise WorldError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None
