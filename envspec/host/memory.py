@@ -41,7 +41,7 @@ def available_memory(host: HostFiles) -> int | None:
 
 
 def _machine(host: HostFiles) -> Iterator[int]:
-    kilobytes = _number(_field(host.meminfo, "MemAvailable:"))
+    kilobytes = _field(host.meminfo, "MemAvailable:")
     if kilobytes is not None:
         yield kilobytes * 1024
 
@@ -68,16 +68,17 @@ def _group(directory: str, limit_file: str, usage_file: str, cache_field: str) -
         return
     # The kernel counts the page cache as used. After gigabytes of wheels were unpacked a container looks
     # full, but what has not been read for a while is given back on demand.
-    cache = _number(_field(f"{directory}/memory.stat", cache_field)) or 0
+    cache = _field(f"{directory}/memory.stat", cache_field) or 0
     yield max(limit - max(usage - cache, 0), 0)
 
 
-def _field(file: str, name: str) -> str:
+def _field(file: str, name: str) -> int | None:
+    """The number behind a name, as the shell's `read` with IFS=' ' finds it: blanks separate, a tab does not."""
     for line in _lines(file):
-        words = line.split()
-        if len(words) >= 2 and words[0] == name:
-            return words[1]
-    return ""
+        words = [word for word in line.split(" ") if word]
+        if len(words) >= 2 and words[0] == name and (number := _number(words[1])) is not None:
+            return number
+    return None
 
 
 def _first_word(file: str) -> str:
