@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from envspec.check.engine import all_rules
 from envspec.cli.explain import ErrorExit, ErrorRow, all_codes, run_explain
 from envspec.cli.main import cli
-from envspec.cli.render import render_error, render_finding
 from envspec.data import load_table
 from envspec.report import errors
 from envspec.report.errors import EnvspecError, UsageError
 from envspec.report.explanations import explained_codes, explanation
 from envspec.report.findings import Finding, Severity
+from envspec.report.text import render_error, render_finding
 from tests.code_use import finding_codes, raised_codes
 
 ROWS = load_table("codes", ErrorRow)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from envspec.cli.render import render_error
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, parse_lock, render_lock
 from envspec.lock.resolve import resolve
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, Exit, UsageError
+from envspec.report.text import render_error
 from envspec.uv.run import Uv
 from envspec.venv.install import Venv, install
 from envspec.venv.record import conflicts, installed_packages

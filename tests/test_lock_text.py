@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.cli.render import render_error
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord, parse_lock, read_lock, render_lock
 from envspec.lock.model import compare
 from envspec.lock.text import LockSyntaxError
 from envspec.report.errors import UsageError
+from envspec.report.text import render_error
 from tests.texts import without_more
 
 A, B = "a" * 64, "b" * 64

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envspec.cli.render import render_error
 from envspec.output.claim import claim, existing
 from envspec.output.generations import Output
 from envspec.report.errors import EnvspecError
+from envspec.report.text import render_error
 from tests.texts import without_more
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envspec.cli.render import render_error
 from envspec.data.architectures import Arch
 from envspec.data.shipped import find_profile, shipped, shipped_profiles
 from envspec.lock import read_lock
 from envspec.profile import Profile, read_profile
 from envspec.report.errors import EnvspecError, Exit, UsageError
+from envspec.report.text import render_error
 from tests.texts import without_more
 
 MINIMAL = """\

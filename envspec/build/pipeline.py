@@ -15,7 +15,6 @@ from envspec.activation.process import process_environment
 from envspec.activation.script import fingerprint, render_script
 from envspec.activation.values import ScriptValues
 from envspec.build.publish import pin_venv, publish, require_digest, seal
-from envspec.cli.render import count_findings, render_finding
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
 from envspec.host.python import ChosenPython
@@ -30,6 +29,7 @@ from envspec.profile import Profile, read_profile
 from envspec.report.errors import EnvspecError, StageError
 from envspec.report.findings import Finding, Report, Severity
 from envspec.report.progress import Progress
+from envspec.report.text import count_findings, render_finding
 from envspec.toolkit.layout import (
     LAYOUT_VERSION,
     ToolkitTree,

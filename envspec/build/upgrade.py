@@ -12,7 +12,6 @@ from packaging.utils import canonicalize_name
 from envspec.build.pipeline import BuildRequest, BuildResult, build
 from envspec.check.facts import Origin
 from envspec.check.run import check_lock
-from envspec.cli.render import count_findings, render_finding
 from envspec.lock import read_lock
 from envspec.lock.model import compare
 from envspec.lock.resolve import resolve
@@ -20,6 +19,7 @@ from envspec.lock.targets import Target
 from envspec.profile import read_profile
 from envspec.report.errors import StageError, UsageError
 from envspec.report.progress import Progress
+from envspec.report.text import count_findings, render_finding
 from envspec.uv.run import Uv
 from envspec.venv.interpreter import choose_python
 

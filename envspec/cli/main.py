@@ -549,7 +549,7 @@ def main() -> NoReturn:
         # Click gives the code of an Exit as the result when it does not stand alone.
         code = cli.main(prog_name="envspec", standalone_mode=False) or int(Exit.OK)
     except EnvspecError as error:
-        from envspec.cli.render import render_error
+        from envspec.report.text import render_error
 
         click.echo(render_error(error), err=True, nl=False)
         code = int(error.exit)
@@ -562,8 +562,8 @@ def main() -> NoReturn:
     except Terminated as ended:
         code = ended.exit
     except OSError as error:
-        from envspec.cli.render import render_error
         from envspec.report.os_errors import explain_os_error
+        from envspec.report.text import render_error
 
         click.echo(render_error(explain_os_error(error)), err=True, nl=False)
         code = int(Exit.WORLD)

@@ -1,64 +1,15 @@
-"""How errors and findings look. One place, so that every command speaks the same way.
-
-error[profile-unknown-key]: unknown key gpu.archh
-  profiles/rtx-pro-6000.toml
-  fix: did you mean 'arch'?
-  more: envspec explain profile-unknown-key
-"""
+"""The lists that commands print, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from envspec.report.errors import EnvspecError
-from envspec.report.explanations import explained_codes
-from envspec.report.findings import Finding, Report, Severity
+from envspec.report.findings import Report
+from envspec.report.text import count_findings, printable, render_finding
 
 if TYPE_CHECKING:
     from envspec.output.history import GcResult, GenerationList
     from envspec.probe.reporting import ProbeReport
-
-
-def render_error(error: EnvspecError) -> str:
-    """The text of an error, without colour, with a final newline."""
-    return "\n".join(map(printable, _error_lines(error))) + "\n"
-
-
-def printable(line: str) -> str:
-    """One line with nothing that could steer a terminal: names and texts in it come from files of others."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-
-
-def _error_lines(error: EnvspecError) -> Iterator[str]:
-    yield f"error[{error.code}]: {error.what}"
-    if error.where:
-        yield f"  {error.where}"
-    for line in error.why.splitlines():
-        yield f"  | {line}" if error.why.count("\n") else f"  {line}"
-    if error.fix:
-        first, *rest = error.fix.splitlines()
-        yield f"  fix: {first}"
-        for line in rest:
-            yield f"       {line}"
-    yield from _more(error.code)
-
-
-def _more(code: str) -> Iterator[str]:
-    """Where to read on, for a code that has a page."""
-    if code in explained_codes():
-        yield f"  more: envspec explain {code}"
-
-
-def render_finding(finding: Finding) -> str:
-    """The text of one finding, without colour, without a final newline."""
-    lines = [f"{finding.severity.value}[{finding.code}]: {finding.message}"]
-    lines += [f"  {line}" for line in finding.evidence]
-    lines += [f"  {link}" for link in finding.chain]
-    if finding.fix:
-        lines.append(f"  fix: {finding.fix}")
-    lines += _more(finding.code)
-    return "\n".join(map(printable, lines))
 
 
 def render_report(report: Report) -> str:
@@ -83,17 +34,6 @@ def render_probes(report: ProbeReport) -> str:
 def summary(report: Report) -> str:
     """`check: 2 errors, 1 warning`, or that nothing was found."""
     return f"{report.command}: {count_findings(report)}"
-
-
-def count_findings(report: Report) -> str:
-    """`2 errors, 1 warning`, or that nothing was found."""
-    counts = []
-    for severity in Severity:
-        number = sum(f.severity is severity for f in report.findings)
-        if number:
-            plural = "" if number == 1 or severity is Severity.UNKNOWN else "s"
-            counts.append(f"{number} {severity.value}{plural}")
-    return ", ".join(counts) if counts else "nothing found"
 
 
 def render_generations(found: GenerationList) -> str:

@@ -17,8 +17,9 @@ from envspec.audit.binaries import take_inventory
 from envspec.audit.fatbin import read_modules
 from envspec.audit.gpu_findings import FileCode, read_gpu_inventory
 from envspec.audit.run import audit, link_all
-from envspec.cli.render import render_finding, render_report
+from envspec.cli.render import render_report
 from envspec.report.findings import Finding, Report, Severity
+from envspec.report.text import render_finding
 from envspec.uv.run import find_uv
 from tests.acceptance.conftest import environment_of
 from tests.audit.loader_oracle import Answer, ask_the_loader

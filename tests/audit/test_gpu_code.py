@@ -13,10 +13,10 @@ from envspec.audit.binaries import take_inventory
 from envspec.audit.fatbin import GpuCode, read_cubin, read_modules
 from envspec.audit.gpu_findings import GpuFindings, cuda_of_ptx, read_gpu_inventory
 from envspec.audit.gpu_support import Mode, best_support, support_of
-from envspec.cli.render import render_finding
 from envspec.data.architectures import Arch, parse_arch
 from envspec.elf import ElfError
 from envspec.report.findings import Finding
+from envspec.report.text import render_finding
 from envspec.venv.owners import Owners
 from tests.audit.conftest import Workbench
 from tests.texts import without_more

@@ -8,8 +8,8 @@ import pytest
 
 from envspec.audit.binaries import take_inventory
 from envspec.audit.run import audit, link_all
-from envspec.cli.render import render_finding
 from envspec.report.findings import Finding
+from envspec.report.text import render_finding
 from tests.audit.conftest import Workbench
 from tests.audit.loader_oracle import ask_the_loader
 from tests.texts import without_more

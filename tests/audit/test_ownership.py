@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envspec.audit.binaries import list_files
 from envspec.audit.ownership import ownership_findings
-from envspec.cli.render import render_finding
+from envspec.report.text import render_finding
 from tests.audit.conftest import Workbench
 from tests.texts import without_more
 

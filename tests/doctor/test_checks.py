@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from envspec.cli.render import render_finding
 from envspec.data.shipped import find_profile
 from envspec.doctor.engine import all_checks
 from envspec.host.machine import Space
@@ -16,6 +15,7 @@ from envspec.host.nvml import NvmlGpu
 from envspec.host.python import ChosenPython
 from envspec.profile import Profile, read_profile
 from envspec.report.findings import Severity
+from envspec.report.text import render_finding
 from tests.doctor.machine import GIB, Machine, cache, findings, healthy, library, worse
 
 Change = Callable[[Machine], object]

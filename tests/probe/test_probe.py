@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from envspec.cli.main import cli
 from envspec.cli.probe import throw_away
-from envspec.cli.render import render_finding, render_probes
+from envspec.cli.render import render_probes
 from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.environment import EnvironmentFacts
 from envspec.probe import rows as table
@@ -22,6 +22,7 @@ from envspec.probe.reporting import finding_of, probe_report, result_of
 from envspec.probe.rows import SCRIPTS, ProbeRow, choose, probe_rows
 from envspec.probe.running import Ended, Setting, run_all, slots_of
 from envspec.report.errors import UsageError
+from envspec.report.text import render_finding
 
 NAMES = [row.name for row in probe_rows()]
 Write = Callable[..., ProbeRow]
