@@ -93,9 +93,8 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     with output.held(
         lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
     ) as held:
-        uv.keep_open = (held,)
         try:
-            return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+            return _Build(request, profile, python, cxx, uv.inheriting(held), output, progress, environ).run()
         except OSError as error:
             error.filename = error.filename or str(output.root)  # a write does not say whose it was
             raise
@@ -167,8 +166,8 @@ class _Build:
         if self.given_lock is not None:
             return self.given_lock
         with self.progress.stage("lock") as stage:
-            self.uv.on_line = stage.detail
-            outcome = ensure_lock(self.profile, self.uv, self.python.path, self.lock_mode)
+            uv = self.uv.with_reporter(stage.detail)
+            outcome = ensure_lock(self.profile, uv, self.python.path, self.lock_mode)
             needed = needed_packages(outcome.lock, self.python)
             locked = len(outcome.lock.packages)
             total = f" of {locked}" if locked != len(needed) else ""
@@ -259,12 +258,10 @@ class _Build:
 
     def install(self, lock: Lock, generation: Generation) -> Venv:
         with self.progress.stage("install") as stage:
-            self.uv.on_line = stage.detail
+            uv = self.uv.with_reporter(stage.detail)
             files = needed_files(lock, self.python)
-            require_room(files, self.output.root, self.uv, self.progress.note)
-            venv = install(
-                self.profile, lock, self.python, self.uv, generation.venv, self.output.work / "install"
-            )
+            require_room(files, self.output.root, uv, self.progress.note)
+            venv = install(self.profile, lock, self.python, uv, generation.venv, self.output.work / "install")
             count = sum(len(p.rows) for p in venv.packages)
             stage.result = f"{len(venv.packages)} packages, {count} files"
             if venv.conflicts:
@@ -349,7 +346,7 @@ class _Build:
                 self.cxx,
                 environment,
                 self.output.work / "smoke",
-                self.uv.keep_open,
+                self.uv.inherit_fds,
             )
             cuda = [n for n in found.needed if n.startswith("libcuda")]
             stage.result = f"{self.profile.gpu.arch.sm} kernel compiled and linked, needs {', '.join(cuda)}"

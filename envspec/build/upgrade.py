@@ -55,8 +55,7 @@ def run_upgrade(
             )
     python = choose_python(profile, uv, Path("/"), wanted=request.python)
     with progress.stage("lock") as stage:
-        uv.on_line = stage.detail
-        new = resolve(profile, uv, python.path, keep=old, upgrade=wanted).lock
+        new = resolve(profile, uv.with_reporter(stage.detail), python.path, keep=old, upgrade=wanted).lock
         changes = compare(old, new) if old is not None else ()
         stage.result = f"{len(new.packages)} packages, {len(changes)} changed"
     if old is not None and not changes and old.digest == new.digest:

@@ -113,18 +113,13 @@ def locate(profile: Profile, lock: Lock, uv: Uv, python: Path) -> tuple[Graph, I
         return located.graph, IndexNotices(located.yanked)
     except (OSError, msgspec.DecodeError):
         pass
-    notes: list[str] = []
-    shown, uv.on_line = uv.on_line, notes.append
-    try:
-        with tempfile.TemporaryDirectory(prefix="envspec-check-") as work:
-            project = Path(work) / "pins"
-            project.mkdir()
-            (project / "pyproject.toml").write_text(_pins_project(profile, lock), encoding="utf-8")
-            uv.lock(project, python, None)
-            graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
-    finally:
-        uv.on_line = shown
-    yanked = _yanked(notes)
+    with tempfile.TemporaryDirectory(prefix="envspec-check-") as work:
+        project = Path(work) / "pins"
+        project.mkdir()
+        (project / "pyproject.toml").write_text(_pins_project(profile, lock), encoding="utf-8")
+        messages = uv.lock(project, python, None)
+        graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
+    yanked = _yanked(messages)
     keep_bytes(kept, msgspec.json.encode(_Located(graph, yanked)))
     return graph, IndexNotices(yanked)
 
@@ -149,10 +144,10 @@ def _pins_project(profile: Profile, lock: Lock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _yanked(notes: Iterable[str]) -> dict[str, str]:
+def _yanked(messages: Iterable[str]) -> dict[str, str]:
     """uv warns: `warning: `x==1` is yanked (reason: "...")`."""
     found = {}
-    for note in notes:
+    for note in messages:
         if note.startswith("warning: `") and "is yanked" in note:
             pin, _, rest = note.removeprefix("warning: `").partition("`")
             found[pin] = rest.partition("is yanked")[2].strip(" ()")

@@ -54,8 +54,7 @@ def load(profile: Profile, uv: Uv, progress: Progress, *, frozen: bool = False) 
     if frozen:
         raise UsageError("lock-missing", f"there is no lock {profile.lock_path}", where="--frozen")
     with progress.stage("lock") as stage:
-        uv.on_line = stage.detail
-        found, refusal = _resolve(profile, uv, kept)
+        found, refusal = _resolve(profile, uv.with_reporter(stage.detail), kept)
         stage.result = f"{len(found.packages)} packages, resolved for this check alone"
     return Subject(origin=Origin(profile, found, kept.profile_digest if kept else ""), refusal=refusal)
 

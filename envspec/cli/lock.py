@@ -27,9 +27,8 @@ class LockRequest(msgspec.Struct, frozen=True, kw_only=True):
 def run_lock(request: LockRequest, progress: Progress) -> list[str]:
     """Bring the lock up to date; the lines that tell what changed."""
     profile = read_profile(request.profile)
-    uv = Uv(offline=request.offline)
     with progress.stage("lock") as stage, tempfile.TemporaryDirectory(prefix="envspec-") as work:
-        uv.on_line = stage.detail
+        uv = Uv(offline=request.offline, reporter=stage.detail)
         python = choose_python(profile, uv, Path(work), wanted=request.python)
         outcome = ensure_lock(profile, uv, python.path, request.lock_mode, request.upgrade)
         stage.result = f"{len(outcome.lock.packages)} packages, {describe_lock(outcome)}"

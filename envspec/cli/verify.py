@@ -40,12 +40,10 @@ def run_repair(
     `profile` is needed only where packages come from an index that the profile names itself.
     """
     output = current_generation(out)[0]
-    uv = Uv(offline=offline)
     index_lines = index_tables(read_profile(profile), open_to_all=True) if profile is not None else []
     request = Request(index_lines=tuple(index_lines), prune=prune, thorough=thorough)
     with output.held(waiting) as held, progress.stage("repair") as stage:
-        uv.on_line = stage.detail
-        uv.keep_open = (held,)
+        uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
         generation = current_generation(out)[1]
         done = repair(output, generation, uv, request, stage.detail)
         stage.result = _summary(done)

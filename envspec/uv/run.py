@@ -78,34 +78,52 @@ def find_uv() -> Path:
         return Path(found)
 
 
-class Uv:
-    """uv with one environment. `on_line` gets each line of its progress as it comes."""
+def _silent(line: str) -> None:
+    """Drop a line."""
 
-    def __init__(
-        self,
-        *,
-        binary: Path | None = None,
-        base_env: Mapping[str, str] | None = None,
-        offline: bool = False,
-        on_line: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self.binary = binary or find_uv()
-        self.offline = offline
-        self.on_line = on_line
-        self.keep_open: tuple[int, ...] = ()
-        """Descriptors that uv inherits: it holds the output's lock with them as long as it writes, even alone."""
-        env = dict(os.environ if base_env is None else base_env)
-        for name in _DROPPED:
-            env.pop(name, None)
+
+class Said(msgspec.Struct, frozen=True):
+    """What one call of uv printed: its standard output, and the lines of its standard error (progress and warnings)."""
+
+    out: str
+    messages: tuple[str, ...]
+
+
+class Uv(msgspec.Struct, frozen=True, kw_only=True):
+    """uv with one environment. A frozen value: who wants other settings makes another one.
+
+    `base_env` is the environment of the caller, of which uv gets what `env` leaves. `reporter` is told each line of uv's
+    progress as it comes. Descriptors in `inherit_fds` are open in uv too: it holds the output's lock with them as long as
+    it writes, even alone.
+    """
+
+    binary: Path = msgspec.field(default_factory=find_uv)
+    base_env: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
+    offline: bool = False
+    reporter: Callable[[str], None] = _silent
+    inherit_fds: tuple[int, ...] = ()
+
+    def with_reporter(self, reporter: Callable[[str], None]) -> Uv:
+        """The same uv, whose progress goes to `reporter`."""
+        return msgspec.structs.replace(self, reporter=reporter)
+
+    def inheriting(self, *descriptors: int) -> Uv:
+        """The same uv, which also keeps these descriptors open while it runs."""
+        return msgspec.structs.replace(self, inherit_fds=(*self.inherit_fds, *descriptors))
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment that uv runs in: the caller's without what would change a resolution."""
+        env = {name: value for name, value in self.base_env.items() if name not in _DROPPED}
         # envspec never lets a build fetch an interpreter behind the user's back.
         env |= {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_NO_ENV_FILE": "1"}
-        if offline:
+        if self.offline:
             env["UV_OFFLINE"] = "1"
-        self.env = env
+        return env
 
     def version(self) -> str:
         """`0.13.9`."""
-        return self.run(["--version"], cwd=Path("/")).split()[1]
+        return self.run(["--version"], cwd=Path("/")).out.split()[1]
 
     def interpreters(self, search: Sequence[Path], cwd: Path) -> tuple[Interpreter, ...]:
         """Every CPython that uv finds on PATH, in its own store, and in the directories `search`.
@@ -120,7 +138,7 @@ class Uv:
             ["python", "list", "--no-config", "--only-installed", "--output-format", "json"],
             cwd=cwd,
             extra_env={"PATH": path},
-        )
+        ).out
         return tuple(
             Interpreter(row["version"], Path(row["path"]), "cpython", row.get("arch", ""))
             for row in json.loads(text or "[]")
@@ -129,19 +147,22 @@ class Uv:
             and row.get("variant") != "freethreaded"
         )
 
-    def lock(self, project: Path, python: Path, upgrade: Sequence[str] | None) -> None:
-        """Write `project/uv.lock`. `upgrade` names packages to raise; an empty sequence raises all; None raises none."""
+    def lock(self, project: Path, python: Path, upgrade: Sequence[str] | None) -> tuple[str, ...]:
+        """Write `project/uv.lock` and return what uv said on the way, such as which releases are yanked.
+
+        `upgrade` names packages to raise; an empty sequence raises all; None raises none.
+        """
         args = ["lock", "--python", str(python)]
         if upgrade is not None:
             args += (
                 ["--upgrade"] if not upgrade else [a for name in upgrade for a in ("--upgrade-package", name)]
             )
-        self.run(args, cwd=project)
+        return self.run(args, cwd=project).messages
 
     def export(self, project: Path, python: Path) -> str:
         """The requirements form of `project/uv.lock`, with markers, without hashes."""
         args = ["export", "--frozen", "--no-emit-project", "--no-header", "--no-hashes", "--no-annotate"]
-        return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project)
+        return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project).out
 
     def venv(self, at: Path, python: Path, cwd: Path, prompt: str) -> None:
         """Create a relocatable venv: its scripts find the interpreter beside themselves.
@@ -157,7 +178,6 @@ class Uv:
         venv_python: Path,
         cwd: Path,
         *,
-        link_mode: str | None = None,
         sdists: Sequence[str] = (),
     ) -> None:
         """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
@@ -165,16 +185,14 @@ class Uv:
         args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
         for name in sdists:
             args += ["--no-binary", name]
-        if link_mode:
-            args += ["--link-mode", link_mode]
         self.run([*args, "-r", str(requirements)], cwd=cwd)
 
     def clean(self, names: Sequence[str], cwd: Path) -> None:
         """Take packages out of the cache, so that the next installation fetches them anew."""
         self.run(["cache", "clean", *names], cwd=cwd)
 
-    def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> str:
-        """Run uv and return its standard output; raise what its standard error means."""
+    def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> Said:
+        """Run uv and return what it said; raise what its standard error means."""
         try:
             process = subprocess.Popen(
                 [str(self.binary), "--color", "never", *args],
@@ -183,22 +201,22 @@ class Uv:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=self.keep_open,
+                pass_fds=self.inherit_fds,
             )
         except OSError as error:
             raise WorldError(
                 "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
             ) from None
         try:
-            out, err = self._collect(process)
+            out, messages = self._collect(process)
         except BaseException:
             _stop(process)
             raise
         if process.returncode != 0:
-            raise explain_failure(err, process.returncode)
-        return out
+            raise explain_failure("\n".join(messages), process.returncode)
+        return Said(out, messages)
 
-    def _collect(self, process: subprocess.Popen[bytes]) -> tuple[str, str]:
+    def _collect(self, process: subprocess.Popen[bytes]) -> tuple[str, tuple[str, ...]]:
         import threading
 
         assert process.stdout is not None and process.stderr is not None
@@ -210,10 +228,10 @@ class Uv:
         for raw in process.stderr:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             lines.append(line)
-            self.on_line(line)
+            self.reporter(line)
         reader.join()
         process.wait()
-        return b"".join(out).decode("utf-8", "replace"), "\n".join(lines)
+        return b"".join(out).decode("utf-8", "replace"), tuple(lines)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,49 @@
+"""uv as a frozen value: what it hears, what it is given, and what its calls return."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from envspec.uv.run import Uv
+from tests.wheels import make_wheel
+
+
+def test_it_cannot_be_changed_from_outside() -> None:
+    uv = Uv(base_env={})
+    with pytest.raises(AttributeError):
+        uv.reporter = print  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        uv.inherit_fds = (3,)  # type: ignore[misc]
+
+
+def test_another_reporter_is_another_uv() -> None:
+    heard: list[str] = []
+    uv = Uv(base_env={"PATH": "/usr/bin:/bin"})
+    loud = uv.with_reporter(heard.append)
+    assert loud is not uv and loud.binary == uv.binary and loud.env == uv.env
+    assert loud.inheriting(3).inheriting(4).inherit_fds == (3, 4) and loud.inherit_fds == ()
+
+
+def test_what_would_change_a_resolution_is_not_passed_on() -> None:
+    uv = Uv(base_env={"UV_RESOLUTION": "lowest", "UV_INDEX_URL": "mirror", "HOME": "/home/me"}, offline=True)
+    assert "UV_RESOLUTION" not in uv.env
+    assert uv.env["UV_INDEX_URL"] == "mirror" and uv.env["HOME"] == "/home/me"
+    assert uv.env["UV_OFFLINE"] == "1" and uv.env["UV_PYTHON_DOWNLOADS"] == "never"
+
+
+def test_a_lock_returns_what_uv_said_and_tells_it_as_it_comes(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "wheels", "lib", "1.0")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "profile"\nversion = "0"\nrequires-python = ">=3.10"\ndependencies = ["lib[extra]"]\n'
+        '[tool.uv]\npackage = false\n[[tool.uv.index]]\nurl = "wheels"\nformat = "flat"\ndefault = true\n'
+    )
+    heard: list[str] = []
+    uv = Uv(base_env=os.environ, offline=True, reporter=heard.append)
+    messages = uv.lock(tmp_path, Path(sys.executable), None)
+    assert any("does not have an extra named `extra`" in line for line in messages)
+    assert heard == list(messages)
+    assert uv.export(tmp_path, Path(sys.executable)).startswith("lib==1.0")
