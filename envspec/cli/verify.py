@@ -11,7 +11,6 @@ from envspec.output.claim import current_generation
 from envspec.profile import read_profile
 from envspec.report.findings import Report
 from envspec.report.progress import Progress
-from envspec.uv.project import index_tables
 from envspec.uv.run import Uv
 
 
@@ -40,8 +39,8 @@ def run_repair(
     `profile` is needed only where packages come from an index that the profile names itself.
     """
     output = current_generation(out)[0]
-    index_lines = index_tables(read_profile(profile), open_to_all=True) if profile is not None else []
-    request = Request(index_lines=tuple(index_lines), prune=prune, thorough=thorough)
+    indexes = read_profile(profile).indexes if profile is not None else ()
+    request = Request(indexes=indexes, prune=prune, thorough=thorough)
     with output.held(waiting) as held, progress.stage("repair") as stage:
         uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
         generation = current_generation(out)[1]

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.wheels.cache import cache_dir, read_bytes
-from envspec.report.errors import WorldError
 from envspec.lock import LockedFile, LockedPackage
+from envspec.report.errors import WorldError
 from envspec.uv.run import Uv
+from envspec.wheels.cache import cache_dir, read_bytes
 
 USUAL_RATIO = 2.2
 _OVERHEAD = 1.02
