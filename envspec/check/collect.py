@@ -16,7 +16,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envspec.check.facts import Ask, Gpu, IndexNotices, Origin, Selection, ToolkitReleases
+from envspec.check.facts import Ask, CheckInput, Gpu, IndexNotices, Selection, ToolkitReleases
 from envspec.data.toolkit_components import component_of
 from envspec.lock import Lock
 from envspec.lock.graph import Graph, parse_uv_lock, with_hashes
@@ -33,16 +33,16 @@ from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 
 def gather(
-    origin: Origin,
+    given: CheckInput,
     target: Target,
     uv: Uv,
     python: Path,
     on_progress: Callable[[str], None] = lambda t: None,
 ) -> dict[type, Any]:
     """All facts that can be had; what the network does not give is `Missing` with the reason."""
-    profile, lock = origin.profile, origin.lock
+    profile, lock = given.profile, given.lock
     facts: dict[type, Any] = {
-        Origin: origin,
+        CheckInput: given,
         Gpu: Gpu(profile.gpu.arch, profile.gpu.minimum_driver),
     }
     selected = select(lock, target)

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from envspec.check.fix import FixResult, mend
-from envspec.check.run import check_lock
-from envspec.check.subject import load, target_of
+from envspec.check.input import target_of
+from envspec.check.run import check_profile
 from envspec.profile import Profile, read_profile
 from envspec.report.findings import Report
 from envspec.report.progress import Progress
@@ -34,21 +34,15 @@ def run_check(request: CheckRequest, progress: Progress) -> Report:
 
 
 def _check(profile: Profile, request: CheckRequest, uv: Uv, progress: Progress) -> Report:
-    subject = load(profile, uv, progress, frozen=request.frozen)
-    target = target_of(profile, request.python)
-    with progress.stage("check") as stage:
-        found = check_lock(
-            subject.origin,
-            target,
-            uv,
-            resolving_python(profile, uv),
-            os.environ,
-            allowed=request.allowed,
-            refusal=subject.refusal,
-            on_progress=stage.detail,
-        )
-        stage.result = f"Python {target.python} on {target.machine}"
-    return found
+    return check_profile(
+        profile,
+        uv,
+        os.environ,
+        progress,
+        python=request.python,
+        frozen=request.frozen,
+        allowed=request.allowed,
+    )
 
 
 def run_fix(request: CheckRequest, progress: Progress) -> FixResult:

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from envspec.check.collect import gather_asks
 from envspec.check.facts import Selection, chains
-from envspec.check.subject import load, target_of
+from envspec.check.input import read_input, target_of
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
 from envspec.report.progress import Progress
@@ -25,7 +25,7 @@ def run_why(
     """One chain a line for every package that asks for it. Raises UsageError `unknown-package`."""
     uv = Uv(offline=offline)
     profile = read_profile(profile_path)
-    lock = load(profile, uv, progress).origin.lock
+    lock = read_input(profile, uv, progress).lock
     selection: Selection = gather_asks(
         profile, lock, target_of(profile, python), uv, resolving_python(profile, uv)
     )

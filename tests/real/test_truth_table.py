@@ -10,7 +10,7 @@ import pytest
 from packaging.version import Version
 
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import Origin, Selection, ToolkitReleases
+from envspec.check.facts import CheckInput, Selection, ToolkitReleases
 from envspec.data.toolkit_components import package_of
 from envspec.lock import Lock, LockedPackage
 from envspec.lock.selection import Selected
@@ -78,7 +78,7 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
     facts = {
         ToolkitReleases: toolkit,
         Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, asks={}),
-        Origin: Origin(profile, lock),
+        CheckInput: CheckInput(profile, lock),
     }
     rules = [r for r in all_rules() if r.code in toolkit_rules()]
     return {f.code for f in run_rules(rules, facts) if f.severity is Severity.ERROR}

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from envspec.check.collect import toolkit_releases
 from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import Ask, Gpu, HostCompiler, IndexNotices, Origin, Selection, ToolkitReleases
+from envspec.check.facts import Ask, CheckInput, Gpu, HostCompiler, IndexNotices, Selection, ToolkitReleases
 from envspec.cli.render import render_report
 from envspec.data.architectures import parse_arch
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord
@@ -105,7 +105,7 @@ class World:
             packages=tuple(one.package for one in chosen.values()),
         )
         facts: dict[type, Any] = {
-            Origin: Origin(self.profile, lock, self.kept_digest),
+            CheckInput: CheckInput(self.profile, lock, self.kept_digest),
             Selection: Selection(target=Target(self.python, "x86_64"), chosen=chosen, asks=self.asks),
             ToolkitReleases: toolkit_releases(chosen),
             WheelLooks: WheelLooks(self.looks),
