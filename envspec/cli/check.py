@@ -7,8 +7,8 @@ import os
 import click
 
 from envspec.check.fix import mend
-from envspec.check.run import check_lock
-from envspec.check.subject import load, target_of
+from envspec.check.input import target_of
+from envspec.check.run import check_profile
 from envspec.cli.codes import allowed_codes
 from envspec.cli.options import allow_option, json_option, offline_option, profile_argument, python_option
 from envspec.cli.progress import make_progress
@@ -44,21 +44,7 @@ def check_command(
     progress = make_progress()
 
     def check(asked: Profile) -> Report:
-        subject = load(asked, uv, progress, frozen=frozen)
-        target = target_of(asked, python)
-        with progress.stage("check") as stage:
-            found = check_lock(
-                subject.origin,
-                target,
-                uv,
-                resolving_python(asked, uv),
-                os.environ,
-                allowed=allowed,
-                refusal=subject.refusal,
-                on_progress=stage.detail,
-            )
-            stage.result = f"Python {target.python} on {target.machine}"
-        return found
+        return check_profile(asked, uv, os.environ, progress, python=python, frozen=frozen, allowed=allowed)
 
     asked = read_profile(path)
     if not fix:

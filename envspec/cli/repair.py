@@ -14,7 +14,6 @@ from envspec.data.shipped import find_profile
 from envspec.integrity.repair import Request, repair
 from envspec.output.claim import current_generation
 from envspec.profile import read_profile
-from envspec.uv.project import index_tables
 from envspec.uv.run import Uv
 
 
@@ -31,8 +30,8 @@ def repair_command(
     """Put back exactly what has changed in the current environment."""
     output = current_generation(out)[0]
     asked = read_profile(find_profile(profile)) if profile else None
-    index_lines = index_tables(asked, open_to_all=True) if asked is not None else []
-    request = Request(index_lines=tuple(index_lines), prune=prune, thorough=check_contents)
+    indexes = asked.indexes if asked is not None else ()
+    request = Request(indexes=indexes, prune=prune, thorough=check_contents)
     with output.held(waiting_for) as held, make_progress().stage("repair") as stage:
         uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
         # Whoever held the lock may have published another generation.

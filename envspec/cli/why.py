@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from envspec.check.collect import gather_asks
 from envspec.check.facts import chains
-from envspec.check.subject import load, target_of
+from envspec.check.input import read_input, target_of
 from envspec.cli.options import json_option, offline_option, profile_argument, python_option
 from envspec.cli.progress import make_progress
 from envspec.cli.render import render_requirers
@@ -45,7 +45,7 @@ def why_command(package: str, profile: str, python: str | None, as_json: bool, o
     """Show what requires PACKAGE, up to PROFILE."""
     uv = Uv(offline=offline)
     asked = read_profile(find_profile(profile))
-    lock = load(asked, uv, make_progress()).origin.lock
+    lock = read_input(asked, uv, make_progress()).lock
     selection = gather_asks(asked, lock, target_of(asked, python), uv, resolving_python(asked, uv))
     name = canonicalize_name(package)
     if name not in selection.chosen:

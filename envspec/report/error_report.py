@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from envspec.report.errors import EnvspecError
+from envspec.report.findings import FailedReport, Finding
 
 
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,8 @@ class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     command: str
     error: ErrorDetail
+    findings: tuple[Finding, ...] = ()
+    """The errors, warnings and notes of a check that stopped the command."""
 
 
 def error_report(command: str, error: EnvspecError) -> ErrorReport:
@@ -42,4 +45,5 @@ def error_report(command: str, error: EnvspecError) -> ErrorReport:
             fix=error.fix,
             exit=int(error.exit),
         ),
+        findings=error.report.findings if isinstance(error, FailedReport) else (),
     )

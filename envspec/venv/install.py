@@ -12,18 +12,16 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.report.errors import EnvspecError, UsageError
+from envspec.fs import file_sha256, walk
 from envspec.host.python import ChosenPython
-from envspec.venv.inventory import require_whole
-from envspec.fs import walk
-from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
-from envspec.uv.project import index_tables
-from envspec.lock.targets import target_environment
-from envspec.profile import Profile
-from envspec.venv.record import Conflict, InstalledPackage, conflicts, installed_packages, winner
-from envspec.fs import file_sha256
-from envspec.uv.run import Uv
+from envspec.lock import Lock, LockedPackage, render_lock
 from envspec.lock.selection import needed_packages
+from envspec.profile import Profile
+from envspec.report.errors import EnvspecError
+from envspec.uv.project import installation_project
+from envspec.uv.run import Uv
+from envspec.venv.inventory import require_whole
+from envspec.venv.record import Conflict, InstalledPackage, conflicts, installed_packages, winner
 
 
 class Venv(msgspec.Struct, frozen=True):
@@ -45,18 +43,13 @@ class Venv(msgspec.Struct, frozen=True):
         return tuple((c.path, w[0]) for c in self.conflicts if (w := winner(c, order)))
 
 
-
-
-
-
 def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path) -> Venv:
     """Make a venv at `at` (which does not exist yet); `work` is an empty directory for uv's inputs.
 
     Raises whatever uv fails with, and EnvspecError `file-conflict`, `file-winner` or `install-incomplete`.
     """
     needed = needed_packages(lock, python)
-    work.mkdir(parents=True, exist_ok=True)
-    (work / "pyproject.toml").write_text(_project(profile), encoding="utf-8")
+    installation_project(profile.indexes).write(work)
     uv.venv(at, python.path, work, prompt=profile.name)
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
@@ -74,18 +67,6 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     found = check_venv(profile, needed, at, python)
     require_whole(at, found.site_packages.relative_to(at).as_posix(), found.packages, scaffold)
     return found
-
-
-def _project(profile: Profile) -> str:
-    lines = [
-        "[project]",
-        'name = "install"',
-        'version = "0"',
-        "[tool.uv]",
-        "package = false",
-        *index_tables(profile, open_to_all=True),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:

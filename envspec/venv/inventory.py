@@ -20,15 +20,14 @@ import configparser
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from envspec.fs import file_sha256, walk
 from envspec.report.errors import EnvspecError
 from envspec.venv.record import InstalledPackage
-from envspec.fs import file_sha256
-from envspec.fs import walk
 
 ENVSPEC = "envspec"
 """The owner of what envspec writes into a venv."""
@@ -160,8 +159,6 @@ def tree_stats(root: Path) -> tuple[StatRow, ...]:
     """The signs of every file and link below a directory, by path."""
     rows = (StatRow.of(path, entry.stat(follow_symlinks=False)) for path, entry in walk(root))
     return tuple(sorted(rows, key=lambda row: row.path))
-
-
 
 
 def _owned(

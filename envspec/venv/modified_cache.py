@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from envspec.fs import file_sha256
 from envspec.report.errors import EnvspecError
 from envspec.venv.inventory import FileRow, Inventory
-from envspec.fs import file_sha256
 
 _UNPACKING_NS = 60 * 10**9
 """How long after the middle one of its files a wheel may still be unpacking. A slow disk only costs reading more."""

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Generic, TypeVar
+
 import msgspec
 from packaging.utils import canonicalize_name
+
 from envspec.report.errors import EnvspecError
-from envspec.report.findings import Finding, Report, Severity, report
-from envspec.venv.inventory import ENVSPEC, FileRow, StatRow, in_venv
-from envspec.fs import walk
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stats
-from envspec.output.generations import Generation, Output
-from envspec.fs import file_sha256
+from envspec.venv.inventory import in_venv
 
 _QUOTED = re.compile(r"[,\"\n\r]")
 

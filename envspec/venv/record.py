@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import io
 import os
 import posixpath
@@ -138,5 +137,3 @@ def winner(conflict: Conflict, order: Mapping[str, int]) -> tuple[str, str] | No
     """The owner (package, sha256) that the declared order lets win; None if no owner is declared."""
     declared = [owner for owner in conflict.owners if owner[0] in order]
     return max(declared, key=lambda owner: order[owner[0]], default=None)
-
-

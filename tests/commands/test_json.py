@@ -16,8 +16,8 @@ import pytest
 
 from envspec.cli.main import cli
 from scripts.make_schema import RESULTS, schemas
-from tests.command import ENVSPEC, Done, envspec
-from tests.generations.site import TrustSite
+from tests.support.command import ENVSPEC, Done, envspec
+from tests.support.site import TrustSite
 
 SCHEMA = json.loads(schemas()["report.schema.json"])
 

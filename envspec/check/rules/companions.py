@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from envspec.check.engine import rule
-from envspec.check.facts import Origin, Selection, admits
+from envspec.check.facts import CheckInput, Selection, admits
 from envspec.data.compatibility import companion_groups
 from envspec.report.findings import Finding, error
 
@@ -31,10 +31,10 @@ def companions_are_of_one_version(selection: Selection) -> Iterator[Finding]:
                 )
 
 
-@rule("requirement-broken", needs=(Selection, Origin))
-def requirements_hold(selection: Selection, origin: Origin) -> Iterator[Finding]:
+@rule("requirement-broken", needs=(Selection, CheckInput))
+def requirements_hold(selection: Selection, given: CheckInput) -> Iterator[Finding]:
     """What a package asks of another is met, unless the lock records why not."""
-    overridden = {o.name for o in origin.lock.overrides}
+    overridden = {o.name for o in given.lock.overrides}
     for name, asks in sorted(selection.asks.items()):
         version = selection.version(name)
         if version is None or name in overridden:

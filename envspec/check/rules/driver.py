@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from envspec.check.engine import rule
-from envspec.check.facts import Gpu, Origin, ToolkitReleases
+from envspec.check.facts import CheckInput, Gpu, ToolkitReleases
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.report.findings import Finding, error, unknown, warning
 
@@ -41,14 +41,14 @@ def minimum_driver_runs_the_toolkit(toolkit: ToolkitReleases, gpu: Gpu) -> Itera
         )
 
 
-@rule("driver-ptx", needs=(ToolkitReleases, Gpu, Origin))
-def no_ptx_for_an_older_driver(toolkit: ToolkitReleases, gpu: Gpu, origin: Origin) -> Iterator[Finding]:
+@rule("driver-ptx", needs=(ToolkitReleases, Gpu, CheckInput))
+def no_ptx_for_an_older_driver(toolkit: ToolkitReleases, gpu: Gpu, given: CheckInput) -> Iterator[Finding]:
     """Nothing compiles to PTX where the minimum driver is older than the toolkit."""
     nvcc = toolkit.release("nvcc")
     if nvcc is None or not gpu.minimum_driver:
         return
     driver = cuda_of_driver(gpu.minimum_driver)
-    asked = {n: v for n, v in origin.profile.environment if n in _ARCH_LISTS and "+ptx" in v.lower()}
+    asked = {n: v for n, v in given.profile.environment if n in _ARCH_LISTS and "+ptx" in v.lower()}
     if driver is None or not asked:
         return
     release = Version(driver)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envspec.check.engine import rule
-from envspec.check.facts import IndexNotices, Origin, Selection, admits
+from envspec.check.facts import CheckInput, IndexNotices, Selection, admits
 from envspec.report.findings import Finding, error, warning
 
 
@@ -24,11 +24,11 @@ def every_package_has_a_file_for_the_target(selection: Selection) -> Iterator[Fi
             )
 
 
-@rule("sdist", needs=(Selection, Origin))
-def nothing_is_built_from_source(selection: Selection, origin: Origin) -> Iterator[Finding]:
+@rule("sdist", needs=(Selection, CheckInput))
+def nothing_is_built_from_source(selection: Selection, given: CheckInput) -> Iterator[Finding]:
     """No package is built from source, unless the profile allows it."""
     for name, one in sorted(selection.chosen.items()):
-        if one.file is not None and not one.file.is_wheel and name not in origin.profile.allow_sdists:
+        if one.file is not None and not one.file.is_wheel and name not in given.profile.allow_sdists:
             yield error(
                 "sdist",
                 name,

@@ -6,36 +6,36 @@ import shlex
 from collections.abc import Iterator
 
 from envspec.check.engine import rule
-from envspec.check.facts import Origin, Selection, admits
+from envspec.check.facts import CheckInput, Selection, admits
 from envspec.check.rules.toolkit import torch_cuda
 from envspec.data.compatibility import known_breakages
 from envspec.report.findings import Finding, error, warning
 
 
-@rule("lock-outdated", needs=(Origin,))
-def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
+@rule("lock-outdated", needs=(CheckInput,))
+def lock_is_of_this_profile(given: CheckInput) -> Iterator[Finding]:
     """The lock was made from this profile."""
-    if origin.lock.profile_digest != origin.profile.lock_digest:
+    if given.lock.profile_digest != given.profile.lock_digest:
         yield error(
             "lock-outdated",
-            origin.profile.lock_path.name,
-            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}",
-            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
+            given.profile.lock_path.name,
+            f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}",
+            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
         )
-    elif origin.kept_digest not in ("", origin.profile.lock_digest):
+    elif given.kept_digest not in ("", given.profile.lock_digest):
         yield warning(
             "lock-outdated",
-            origin.profile.lock_path.name,
-            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}; "
+            given.profile.lock_path.name,
+            f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}; "
             "what a new lock would hold was checked",
-            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
+            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
         )
 
 
-@rule("local-label-claim", needs=(Origin, Selection))
-def label_claims_are_true(origin: Origin, selection: Selection) -> Iterator[Finding]:
+@rule("local-label-claim", needs=(CheckInput, Selection))
+def label_claims_are_true(given: CheckInput, selection: Selection) -> Iterator[Finding]:
     """A label such as +cu130 is true of what is locked."""
-    for request in origin.profile.packages:
+    for request in given.profile.packages:
         if not request.local or request.name != "torch" or "torch" not in selection.chosen:
             continue
         version = selection.chosen["torch"].version
@@ -51,10 +51,10 @@ def label_claims_are_true(origin: Origin, selection: Selection) -> Iterator[Find
             )
 
 
-@rule("floating", needs=(Origin, Selection))
-def the_set_does_not_float(origin: Origin, selection: Selection) -> Iterator[Finding]:
+@rule("floating", needs=(CheckInput, Selection))
+def the_set_does_not_float(given: CheckInput, selection: Selection) -> Iterator[Finding]:
     """The profile says until when releases count, so that locking again gives the same set."""
-    if not origin.profile.exclude_newer:
+    if not given.profile.exclude_newer:
         yield warning(
             "floating",
             "resolve.exclude-newer",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from envspec.check.engine import rule
-from envspec.check.facts import Gpu, HostCompiler, Origin, Selection, ToolkitReleases
+from envspec.check.facts import CheckInput, Gpu, HostCompiler, Selection, ToolkitReleases
 from envspec.data.architectures import find_known
 from envspec.data.compatibility import compiler_limit, ptxas_of_triton
 from envspec.data.toolkit_components import components, package_of
@@ -23,9 +23,9 @@ def _set_fix(origin_has_cuda: bool, release: tuple[int, int] | None) -> str:
     return f'name the whole toolkit: [cuda] toolkit = "{release[0]}.{release[1]}.x"'
 
 
-@rule("toolkit-mixed", needs=(ToolkitReleases, Selection, Origin))
+@rule("toolkit-mixed", needs=(ToolkitReleases, Selection, CheckInput))
 def compiler_parts_share_a_release(
-    toolkit: ToolkitReleases, selection: Selection, origin: Origin
+    toolkit: ToolkitReleases, selection: Selection, given: CheckInput
 ) -> Iterator[Finding]:
     """nvcc, crt and nvvm are of one CUDA release."""
     nvcc = toolkit.release("nvcc")
@@ -44,13 +44,13 @@ def compiler_parts_share_a_release(
                     f"{package} {toolkit.versions[part]}",
                 ),
                 chain=selection.why(package),
-                fix=_set_fix(origin.profile.cuda is not None, nvcc),
+                fix=_set_fix(given.profile.cuda is not None, nvcc),
             )
 
 
-@rule("toolkit-headers", needs=(ToolkitReleases, Selection, Origin))
+@rule("toolkit-headers", needs=(ToolkitReleases, Selection, CheckInput))
 def headers_are_of_the_compilers_minor(
-    toolkit: ToolkitReleases, selection: Selection, origin: Origin
+    toolkit: ToolkitReleases, selection: Selection, given: CheckInput
 ) -> Iterator[Finding]:
     """The run-time library's headers are of the compiler's minor release."""
     nvcc, runtime = toolkit.release("nvcc"), toolkit.release("cudart")
@@ -67,7 +67,7 @@ def headers_are_of_the_compilers_minor(
             f"{package} {toolkit.versions['cudart']}",
         ),
         chain=selection.why(package),
-        fix=_set_fix(origin.profile.cuda is not None, nvcc),
+        fix=_set_fix(given.profile.cuda is not None, nvcc),
     )
 
 
