@@ -18,6 +18,7 @@ from envspec.activation.values import ScriptValues
 from envspec.cli.explain import all_codes
 from envspec.cli.main import cli
 from envspec.data.architectures import known_archs
+from envspec.data.gpus import gpus_of
 from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.knowledge import knowledge
 from envspec.profile.keys import ProfileKey, example_profile, profile_keys
@@ -115,7 +116,12 @@ def _profile() -> list[str]:
     lines += _table(
         ("architecture", "with suffix", "GPUs", "since CUDA"),
         (
-            (_code(r.arch), ", ".join(_code(r.arch + v) for v in r.variants), ", ".join(r.gpus), r.since_cuda)
+            (
+                _code(r.arch),
+                ", ".join(_code(r.arch + v) for v in r.variants),
+                ", ".join(gpus_of(r.arch)),
+                r.since_cuda,
+            )
             for r in known_archs()
         ),
     )
