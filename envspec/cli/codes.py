@@ -9,12 +9,12 @@ from functools import cache
 
 import msgspec
 
-from envspec.check.engine import all_rules
+from envspec.check.rules import RULES
 from envspec.data import load_table
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.report.errors import Exit, UsageError
 
-CHECKS = ("check", "audit", "verify", "probe", "doctor")
+COMMANDS = ("check", "audit", "verify", "probe", "doctor")
 """The commands that make findings, in the order in which a user meets them."""
 
 
@@ -67,10 +67,9 @@ def all_codes() -> tuple[Code, ...]:
     for row in load_table("findings", FindingRow):
         found[row.code] = Code(code=row.code, means=row.means, command=row.command)
     # host-compiler is a rule of the check and a check of doctor: one question, one page.
-    for check in all_checks():
-        found[check.name] = Code(code=check.name, means=check.summary, command="doctor")
-    for rule in all_rules():
-        found[rule.code] = Code(code=rule.code, means=rule.summary, command="check")
+    for command, registry in (("doctor", CHECKS), ("check", RULES)):
+        for rule in registry.all():
+            found[rule.code] = Code(code=rule.code, means=rule.summary, command=command)
     return tuple(found[code] for code in sorted(found))
 
 

@@ -13,7 +13,8 @@ from envspec.cli.options import json_option, out_option
 from envspec.cli.render import render_checks
 from envspec.cli.show import show, show_report
 from envspec.data.shipped import find_profile
-from envspec.doctor.engine import Wanted, all_checks, run_checks
+from envspec.doctor import run_checks
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
@@ -32,7 +33,7 @@ def doctor_command(words: tuple[str, ...], out: Path, listing: bool, as_json: bo
     """
     profile, checks = split_words(words)
     if listing:
-        rows = (CheckName(name=row.name, means=row.summary, slow=row.slow) for row in all_checks())
+        rows = (CheckName(name=row.code, means=row.summary, slow=row.slow) for row in CHECKS.all())
         show(CheckNames(command="doctor", checks=tuple(rows)), render_checks, as_json=as_json)
     else:
         show_report(examine(profile, checks, out, Host()), as_json=as_json)
@@ -40,7 +41,7 @@ def doctor_command(words: tuple[str, ...], out: Path, listing: bool, as_json: bo
 
 def split_words(words: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
     """Return the profile and the checks: a first word that names no check is the profile. Raises UsageError `doctor-check`."""
-    names = {row.name for row in all_checks()}
+    names = {row.code for row in CHECKS.all()}
     profile = words[0] if words and words[0] not in names else None
     checks = tuple(words[1:] if profile is not None else words)
     for name in checks:
@@ -58,6 +59,6 @@ def examine(profile: str | None, checks: Sequence[str], out: Path, host: Host) -
     """Run the named checks, or all. Raises what reading the profile raises."""
     asked = read_profile(find_profile(profile)) if profile is not None else None
     wanted = Wanted(profile=asked, out=str(out.absolute()))
-    chosen = [row for row in all_checks() if not checks or row.name in checks]
+    chosen = [row for row in CHECKS.all() if not checks or row.code in checks]
     subject = str(asked.path) if asked is not None else "this machine"
-    return report("doctor", subject, run_checks(chosen, host, wanted))
+    return report("doctor", subject, run_checks(host, wanted, chosen))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from envspec.cli.codes import CHECKS, Code, all_codes, nearest_code
+from envspec.cli.codes import COMMANDS, Code, all_codes, nearest_code
 from envspec.cli.options import json_option
 from envspec.cli.show import show
 from envspec.diagnose.knowledge import Default, Family, knowledge
@@ -99,7 +99,7 @@ def render_pages(found: Explained) -> str:
 
 
 def _rank(command: str) -> int:
-    return CHECKS.index(command) if command else len(CHECKS)
+    return COMMANDS.index(command) if command else len(COMMANDS)
 
 
 def _heading(group: str) -> str:
