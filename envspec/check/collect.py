@@ -24,11 +24,12 @@ from envspec.lock.selection import Selected, select
 from envspec.lock.targets import Target, target_environment
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, error_words
+from envspec.report.rules import Missing
 from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
 from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
 from envspec.wheels.contents import look_into_all
-from envspec.wheels.file import Missing, ResolvedFile, WheelLooks
+from envspec.wheels.file import ResolvedFile, WheelLooks
 from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 

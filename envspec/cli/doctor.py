@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 
 from envspec.data.shipped import find_profile
-from envspec.doctor.engine import Check, Wanted, all_checks, run_checks
+from envspec.doctor import run_checks
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
 from envspec.report.findings import Report, report
+from envspec.report.rules import Rule
 
 
 class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +28,7 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_words(words: Sequence[str], out: Path) -> DoctorRequest:
     """`[PROFILE] [CHECK...]`: a word that names a check is a check, a first word that does not is the profile."""
-    names = {row.name for row in all_checks()}
+    names = {row.code for row in CHECKS.all()}
     profile = words[0] if words and words[0] not in names else None
     checks = tuple(words[1:] if profile is not None else words)
     for name in checks:
@@ -44,13 +46,13 @@ def run_doctor(request: DoctorRequest, host: Host | None = None) -> Report:
     """Look at the host. Raises what reading the profile raises."""
     profile = read_profile(find_profile(request.profile)) if request.profile is not None else None
     wanted = Wanted(profile=profile, out=str(request.out.absolute()))
-    chosen = [row for row in all_checks() if not request.checks or row.name in request.checks]
+    chosen = [row for row in CHECKS.all() if not request.checks or row.code in request.checks]
     subject = str(profile.path) if profile is not None else "this machine"
-    return report("doctor", subject, run_checks(chosen, host or Host(), wanted))
+    return report("doctor", subject, run_checks(host or Host(), wanted, chosen))
 
 
-def list_checks(checks: Sequence[Check]) -> Iterator[str]:
+def list_checks(checks: Sequence[Rule]) -> Iterator[str]:
     """One line a check."""
-    width = max(len(row.name) for row in checks)
+    width = max(len(row.code) for row in checks)
     for row in checks:
-        yield f"{row.name:<{width}}  {row.summary}{' (slow)' if row.slow else ''}"
+        yield f"{row.code:<{width}}  {row.summary}{' (slow)' if row.slow else ''}"

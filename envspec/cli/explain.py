@@ -9,9 +9,9 @@ from functools import cache
 
 import msgspec
 
-from envspec.check.engine import all_rules
+from envspec.check.rules import RULES
 from envspec.data import load_table
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.report.errors import UsageError
 from envspec.report.explanations import explained_codes, explanation
 
@@ -57,8 +57,8 @@ def all_codes() -> tuple[Code, ...]:
     rows = load_table("findings", FindingRow)
     found |= {row.code: Code(row.code, row.means, True, command=row.command) for row in rows}
     # host-compiler is a rule of the check and a check of doctor: one question, one page.
-    found |= {row.name: Code(row.name, row.summary, True, command="doctor") for row in all_checks()}
-    found |= {rule.code: Code(rule.code, rule.summary, True, command="check") for rule in all_rules()}
+    found |= {row.code: Code(row.code, row.summary, True, command="doctor") for row in CHECKS.all()}
+    found |= {rule.code: Code(rule.code, rule.summary, True, command="check") for rule in RULES.all()}
     return tuple(found[code] for code in sorted(found))
 
 

@@ -287,11 +287,11 @@ def doctor(words: tuple[str, ...], out: Path, listing: bool, as_json: bool) -> N
     It only reads. With names of checks, only those are run. Exit 1 if there are errors.
     """
     from envspec.cli.doctor import list_checks, read_words, run_doctor
-    from envspec.doctor.engine import all_checks
+    from envspec.doctor.checks import CHECKS
 
     request = read_words(words, out)
     if listing:
-        for line in list_checks(all_checks()):
+        for line in list_checks(CHECKS.all()):
             click.echo(line)
     else:
         _show(run_doctor(request), as_json)

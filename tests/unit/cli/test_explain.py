@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from envspec.check.engine import all_rules
+from envspec.check.rules import RULES
 from envspec.cli.explain import ErrorExit, ErrorRow, all_codes, run_explain
 from envspec.cli.main import cli
 from envspec.data import load_table
@@ -19,7 +19,7 @@ from envspec.report.text import render_error, render_finding
 from tests.support.code_use import finding_codes, raised_codes
 
 ROWS = load_table("codes", ErrorRow)
-RULES = {rule.code for rule in all_rules()}
+RULES = {rule.code for rule in RULES.all()}
 
 
 def test_every_code_of_the_source_is_in_the_table_and_none_is_left_over() -> None:

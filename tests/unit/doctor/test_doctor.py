@@ -16,38 +16,39 @@ from hypothesis import strategies as st
 
 from envspec.cli.doctor import DoctorRequest, read_words, run_doctor
 from envspec.cli.main import cli
+from envspec.doctor import run_checks
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.doctor.checks.gpu import capability_of, runs_on
-from envspec.doctor.engine import Check, Wanted, all_checks, run_checks
 from envspec.host.driver import loaded_driver
 from envspec.host.ld_cache import cached
 from envspec.host.machine import Host
 from envspec.report.errors import UsageError
 from envspec.report.findings import Finding, Severity
+from envspec.report.rules import Rule
 from tests.support.machine import Machine, cache, healthy
 
 
 def test_slow_checks_come_last() -> None:
-    slow = [row.slow for row in all_checks()]
+    slow = [row.slow for row in CHECKS.all()]
     assert slow == sorted(slow) and any(slow)
 
 
 def test_names_and_summaries() -> None:
-    for row in all_checks():
-        assert row.name.startswith(("host-", "env-"))
+    for row in CHECKS.all():
+        assert row.code.startswith(("host-", "env-"))
         assert row.summary.endswith(".")
 
 
 def test_a_check_that_fails_is_unknown_and_the_next_one_runs(tmp_path: Path) -> None:
     def broken(host: Host, wanted: Wanted) -> Iterator[Finding]:
-        """Breaks."""
         raise ZeroDivisionError("of all things")
         yield
 
     def fine(host: Host, wanted: Wanted) -> Iterator[Finding]:
-        """Is fine."""
         yield Finding(code="y", severity=Severity.NOTE, subject="y", message="fine")
 
-    found = list(run_checks([Check("x", broken), Check("y", fine)], Machine(tmp_path), Wanted()))
+    rules = [Rule(code, "It holds.", (Host, Wanted), judge) for code, judge in (("x", broken), ("y", fine))]
+    found = list(run_checks(Machine(tmp_path), Wanted(), rules))
     assert [(f.code, f.severity, f.message, f.evidence) for f in found] == [
         (
             "x",
@@ -60,7 +61,7 @@ def test_a_check_that_fails_is_unknown_and_the_next_one_runs(tmp_path: Path) -> 
 
 
 def test_an_empty_machine_crashes_no_check(tmp_path: Path) -> None:
-    found = list(run_checks(all_checks(), Machine(tmp_path), Wanted(out="/out")))
+    found = list(run_checks(Machine(tmp_path), Wanted(out="/out")))
     assert not [f for f in found if "the check itself failed" in f.message]
 
 
@@ -83,7 +84,7 @@ def test_any_content_of_the_files_crashes_no_check(
         "/dev/nvidia-uvm",
     ):
         machine.put(path, content)
-    found = list(run_checks([r for r in all_checks() if not r.slow], machine, Wanted(out="/out")))
+    found = list(run_checks(machine, Wanted(out="/out"), [r for r in CHECKS.all() if not r.slow]))
     assert not [f for f in found if "the check itself failed" in f.message]
 
 
@@ -173,7 +174,7 @@ def test_only_the_named_checks_run(tmp_path: Path) -> None:
 
 def test_the_list() -> None:
     result = CliRunner().invoke(cli, ["doctor", "--list"])
-    assert [line.split()[0] for line in result.output.splitlines()] == [row.name for row in all_checks()]
+    assert [line.split()[0] for line in result.output.splitlines()] == [row.code for row in CHECKS.all()]
 
 
 def _tree(root: Path) -> list[tuple[str, int]]:
