@@ -8,7 +8,7 @@ import msgspec
 
 from envspec.audit.environment import of_manifest
 from envspec.audit.run import audit
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_manifest
 from envspec.report.errors import UsageError
 from envspec.report.findings import Report

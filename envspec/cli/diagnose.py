@@ -63,7 +63,7 @@ def facts_for(out: Path) -> EnvironmentFacts:
 def _has_drifted(out: Path) -> bool:
     """Whether a quick verification finds any file that is not what was published."""
     from envspec.integrity.drift import find_drift
-    from envspec.output.claim import existing
+    from envspec.output.directory import existing
     from envspec.report.errors import EnvspecError
 
     try:

@@ -13,7 +13,7 @@ import msgspec
 
 from envspec.activation.process import process_environment
 from envspec.cli.diagnose import facts_for
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.probe.reporting import ProbeReport, ProbeResult, finding_of, probe_report, result_of
 from envspec.probe.rows import choose, probe_rows

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from envspec.activation.process import process_environment
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_head
 from envspec.report.errors import UsageError
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from envspec.integrity.drift_findings import verify
 from envspec.integrity.repair import Repaired, Request, repair
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
+from envspec.output.lock import locked
 from envspec.profile import read_profile
 from envspec.report.findings import Report
 from envspec.report.progress import Progress
@@ -41,8 +42,8 @@ def run_repair(
     output = current_generation(out)[0]
     indexes = read_profile(profile).indexes if profile is not None else ()
     request = Request(indexes=indexes, prune=prune, thorough=thorough)
-    with output.held(waiting) as held, progress.stage("repair") as stage:
-        uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
+    with locked(output, waiting) as descriptor, progress.stage("repair") as stage:
+        uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(descriptor,))
         generation = current_generation(out)[1]
         done = repair(output, generation, uv, request, stage.detail)
         stage.result = _summary(done)
