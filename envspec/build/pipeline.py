@@ -18,6 +18,7 @@ from envspec.activation.values import ScriptValues
 from envspec.build.publish import publish, require_digest, seal
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
+from envspec.host.machine import Host
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, read_lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
@@ -84,7 +85,7 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     uv = Uv(base_env=environ, offline=request.offline)
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
-        cxx = find_cxx(environ)
+        cxx = Path(find_cxx(Host(environ=environ)))
         validate(request.out)
         python = choose_python(profile, uv, Path("/"), wanted=request.python)
         output = create(request.out)
