@@ -293,8 +293,9 @@ class _Repair:
 
     def put_back_toolkit(self) -> None:
         """Put files of CUDA_HOME back from the venv, which has just been repaired."""
-        from envspec.toolkit.layout import driver_headers, plan_tree, put_back
-        from envspec.toolkit.stub import Machine, driver_symbols, stub_library
+        from envspec.toolkit.layout import plan_tree
+        from envspec.toolkit.toolchain import driver_stub
+        from envspec.toolkit.write import put_back
         from envspec.venv.record import installed_packages
 
         site = self.venv / self.site
@@ -306,12 +307,11 @@ class _Repair:
                 where=str(site),
                 fix="build again",
             )
-        machine: Machine = "aarch64" if self.manifest.inputs.machine == "aarch64" else "x86_64"
         put_back(
             tree,
             site,
             self.output.toolchains_dir / self.manifest.script.toolchain,
-            stub_library(driver_symbols(*driver_headers(tree, site)), machine),
+            driver_stub(tree, site, self.manifest.inputs.machine),
             [row.path for row in self.drift.toolkit],
             {row.path: row.mode for row in self.stats.toolkit},
         )
