@@ -8,8 +8,9 @@ import msgspec
 
 from envspec.audit.environment import of_manifest
 from envspec.audit.run import audit
+from envspec.integrity.drift import files_now, find_drift, owners_now
+from envspec.integrity.drift_findings import drift_findings
 from envspec.output.claim import existing
-from envspec.output.manifest import read_manifest
 from envspec.report.errors import UsageError
 from envspec.report.findings import Report
 from envspec.report.progress import Progress
@@ -20,7 +21,7 @@ class AuditRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     out: Path
     gpu_code: bool = False
-    hashes: bool = False
+    check_contents: bool = False
     allowed: frozenset[str] = frozenset()
 
 
@@ -37,13 +38,17 @@ def run_audit(request: AuditRequest, progress: Progress) -> Report:
             f"{request.out} holds no finished environment",
             fix="build it: envspec build PROFILE",
         )
-    manifest = read_manifest(generation.manifest)
     with progress.stage("audit") as stage:
+        manifest, drift = find_drift(
+            output, generation, check_contents=request.check_contents, detail=stage.detail
+        )
         found = audit(
             of_manifest(generation, manifest),
             str(request.out),
+            files_now(manifest, drift),
+            owners_now(manifest, drift),
             gpu_code=request.gpu_code,
-            hashes=request.hashes,
+            drift=drift_findings(manifest, drift),
             allowed=request.allowed,
         )
         stage.result = f"generation {generation.number} of {manifest.profile}"

@@ -225,14 +225,14 @@ def match(
 @_out
 @_allow
 @click.option("--gpu-code", is_flag=True, help="Tell which packages have machine code for the profile's GPU.")
-@click.option("--hash", "hashes", is_flag=True, help="Compare every file's content, not only its size.")
+@click.option("--hash", "check_contents", is_flag=True, help="Read every file instead of trusting size, time and inode.")
 @_json
-def audit(out: Path, allow: tuple[str, ...], gpu_code: bool, hashes: bool, as_json: bool) -> None:
+def audit(out: Path, allow: tuple[str, ...], gpu_code: bool, check_contents: bool, as_json: bool) -> None:
     """Prove on the installed files that everything links, and belongs there."""
     from envspec.cli.audit import AuditRequest, run_audit
     from envspec.cli.progress import make_progress
 
-    request = AuditRequest(out=out, gpu_code=gpu_code, hashes=hashes, allowed=_allowed(allow))
+    request = AuditRequest(out=out, gpu_code=gpu_code, check_contents=check_contents, allowed=_allowed(allow))
     _show(run_audit(request, make_progress()), as_json)
 
 
@@ -393,34 +393,34 @@ def gc(out: Path, keep: int) -> None:
 @cli.command()
 @_out
 @click.option(
-    "--hash", "thorough", is_flag=True, help="Read every file instead of trusting size, time and inode."
+    "--hash", "check_contents", is_flag=True, help="Read every file instead of trusting size, time and inode."
 )
 @_json
-def verify(out: Path, thorough: bool, as_json: bool) -> None:
+def verify(out: Path, check_contents: bool, as_json: bool) -> None:
     """Tell what has drifted in the current environment since it was published, and by whom."""
     from envspec.cli.progress import make_progress
     from envspec.cli.verify import run_verify
 
-    _show(run_verify(out, thorough, make_progress()), as_json)
+    _show(run_verify(out, check_contents, make_progress()), as_json)
 
 
 @cli.command()
 @_out
 @click.option("--prune", is_flag=True, help="Also remove packages that are not in the lock.")
 @click.option(
-    "--hash", "thorough", is_flag=True, help="Read every file instead of trusting size, time and inode."
+    "--hash", "check_contents", is_flag=True, help="Read every file instead of trusting size, time and inode."
 )
 @click.option("--profile", help="The profile, where its packages come from an index that it names itself.")
 @_json
 @_offline
-def repair(out: Path, prune: bool, thorough: bool, profile: str | None, as_json: bool, offline: bool) -> None:
+def repair(out: Path, prune: bool, check_contents: bool, profile: str | None, as_json: bool, offline: bool) -> None:
     """Put back exactly what has drifted in the current environment."""
     from envspec.cli.progress import make_progress
     from envspec.cli.verify import run_repair
     from envspec.data.shipped import find_profile
 
     path = find_profile(profile) if profile else None
-    _show(run_repair(out, path, prune, thorough, offline, make_progress(), _waiting).report, as_json)
+    _show(run_repair(out, path, prune, check_contents, offline, make_progress(), _waiting).report, as_json)
 
 
 @cli.command()

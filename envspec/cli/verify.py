@@ -15,13 +15,13 @@ from envspec.uv.project import index_tables
 from envspec.uv.run import Uv
 
 
-def run_verify(out: Path, thorough: bool, progress: Progress) -> Report:
+def run_verify(out: Path, check_contents: bool, progress: Progress) -> Report:
     """What has drifted in the current generation."""
     output, generation = current_generation(out)
     with progress.stage("verify") as stage:
-        found = verify(output, generation, thorough=thorough, detail=stage.detail)
+        found = verify(output, generation, check_contents=check_contents, detail=stage.detail)
         stage.result = f"generation {generation.number}, " + (
-            "by content" if thorough else "by size, time and inode"
+            "by content" if check_contents else "by size, time and inode"
         )
     return found
 
@@ -30,7 +30,7 @@ def run_repair(
     out: Path,
     profile: Path | None,
     prune: bool,
-    thorough: bool,
+    check_contents: bool,
     offline: bool,
     progress: Progress,
     waiting: Callable[[str], None],
@@ -41,7 +41,7 @@ def run_repair(
     """
     output = current_generation(out)[0]
     index_lines = index_tables(read_profile(profile), open_to_all=True) if profile is not None else []
-    request = Request(index_lines=tuple(index_lines), prune=prune, thorough=thorough)
+    request = Request(index_lines=tuple(index_lines), prune=prune, check_contents=check_contents)
     with output.held(waiting) as held, progress.stage("repair") as stage:
         uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
         generation = current_generation(out)[1]

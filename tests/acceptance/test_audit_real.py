@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from envspec.audit import loader
-from envspec.audit.binaries import take_inventory
+from envspec.audit.binaries import read_binaries
 from envspec.audit.fatbin import read_modules
 from envspec.audit.gpu_findings import FileCode, read_gpu_inventory
 from envspec.audit.run import audit, link_all
@@ -41,7 +41,7 @@ def test_the_dynamic_loader_agrees(
     stack: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = environment_of(request.getfixturevalue(stack))
-    linkage = link_all(environment, take_inventory(environment.venv))
+    linkage = link_all(environment, read_binaries(environment.venv))
     names = [b.name for b in linkage.inventory.binaries if ".so" in b.name.rpartition("/")[2]]
     answers = ask_the_loader(environment, linkage, names)
     exceptions = [answer for answer in answers if not answer.agrees]
@@ -182,7 +182,7 @@ def test_a_library_only_outside_the_search_path(
 
 def test_gpu_code_is_what_cuobjdump_lists(first_stack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = environment_of(first_stack)
-    inventory = take_inventory(environment.venv)
+    inventory = read_binaries(environment.venv)
     code = read_gpu_inventory(inventory, environment.site_packages)
     files = [file for file in code.files if ".so" in file.name]
     cuobjdump = environment.site / "triton/backends/nvidia/bin/cuobjdump"

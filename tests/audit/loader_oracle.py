@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envspec.audit.environment import Environment
-from envspec.audit.linkage import Judged, Linkage
+from envspec.audit.linkage import LinkResult, Linkage
 from envspec.data.system_libraries import preloads
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 def ask_the_loader(environment: Environment, linkage: Linkage, names: Iterable[str]) -> list[Answer]:
     """Load the named files of an environment for real, each behind what the audit says is loaded before it."""
-    behind: dict[tuple[str, ...], list[Judged]] = {}
+    behind: dict[tuple[str, ...], list[LinkResult]] = {}
     for name in names:
         one = linkage.judged[name]
         parent = linkage.judged[one.within.name] if one.within else one
@@ -73,7 +73,7 @@ def _load_all(
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-def _loaders(linkage: Linkage, judged: Judged) -> list[str]:
+def _loaders(linkage: Linkage, judged: LinkResult) -> list[str]:
     """The libraries behind which alone a file is ever loaded, in their order."""
     before: list[str] = []
     for binary in judged.siblings if judged.within is None else (judged.within,):

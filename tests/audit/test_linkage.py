@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from envspec.audit.binaries import take_inventory
+from envspec.audit.binaries import read_binaries
 from envspec.audit.run import audit, link_all
 from envspec.report.findings import Finding
 from envspec.report.text import render_finding
@@ -126,7 +126,7 @@ ARRANGEMENTS: list[tuple[Arrange, bool]] = [
 def test_the_audit_and_the_loader_come_to_the_same(bench: Workbench, arrange: Arrange, loads: bool) -> None:
     arrange(bench)
     environment = bench.environment()
-    linkage = link_all(environment, take_inventory(bench.venv))
+    linkage = link_all(environment, read_binaries(bench.venv))
     answers = ask_the_loader(environment, linkage, linkage.judged)
     assert all(answer.agrees for answer in answers), answers
     assert all(answer.audit for answer in answers) == loads, answers
