@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
-FAILURE = (HERE / "tests/diagnose/cases/sglang-cuda_fp8-header-missing-capture.txt").read_bytes()
+FAILURE = (HERE / "tests/corpus/cases/sglang-cuda_fp8-header-missing-capture.txt").read_bytes()
 EVIDENCE = b"fatal error: cuda_fp8.h"
 
 

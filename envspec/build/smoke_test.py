@@ -6,10 +6,6 @@ It is the smallest program that meets most failures of the field: nvcc with its 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +14,7 @@ import msgspec
 
 from envspec import elf
 from envspec.data.architectures import Arch
+from envspec.host.commands import Command, run
 from envspec.report.errors import StageError
 
 _TIMEOUT = 300
@@ -54,19 +51,19 @@ def smoke(
     cxx: Path,
     environment: Mapping[str, str],
     work: Path,
-    keep_open: Sequence[int] = (),
+    inherit_fds: tuple[int, ...] = (),
 ) -> SmokeResult:
     """Compile and link; raise StageError `smoke-*` with the compiler's own words.
 
-    The compilers inherit the descriptors `keep_open`, as uv does.
+    The compilers inherit the descriptors `inherit_fds`, as uv does.
     """
     work.mkdir(parents=True)
     if "," not in str(work):
         (work / "tmp").mkdir()
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(work / "tmp")}, work, keep_open)
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(work / "tmp")}, work, inherit_fds)
     # A compiler that is ended leaves its temporary files, and fatbinary splits their path at commas.
     with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work, keep_open)
+        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work, inherit_fds)
 
 
 def _smoke(
@@ -75,7 +72,7 @@ def _smoke(
     cxx: Path,
     environment: Mapping[str, str],
     work: Path,
-    keep_open: Sequence[int],
+    inherit_fds: tuple[int, ...],
 ) -> SmokeResult:
     source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
     source.write_text(KERNEL, encoding="utf-8")
@@ -87,7 +84,7 @@ def _smoke(
         [*nvcc, str(source), "-o", str(obj)],
         environment,
         work,
-        keep_open,
+        inherit_fds,
     )
     # As flashinfer links: the host compiler, and nothing but CUDA_HOME to find the libraries by.
     link = [
@@ -105,7 +102,7 @@ def _smoke(
         [*link, "-lcudart", "-lcuda", "-Wl,--trace"],
         environment,
         work,
-        keep_open,
+        inherit_fds,
     )
     _check_origin(traced, cuda_home)
     needed = elf.read(library).needed
@@ -144,36 +141,21 @@ def _run(
     command: Sequence[str],
     environment: Mapping[str, str],
     work: Path,
-    keep_open: Sequence[int],
+    inherit_fds: tuple[int, ...],
 ) -> str:
-    """Run a compiler to its end. Compilers call others: whatever ends it early has to end all of them."""
+    """Run a compiler to its end and return what it printed."""
+    call = Command(arguments=tuple(command), environment=environment, directory=work, inherit_fds=inherit_fds)
     try:
-        process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            cwd=work,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=tuple(keep_open),
-        )
+        done = run(call, seconds=_TIMEOUT, merged=True)
     except OSError as error:
         raise StageError(code, f"{what}: {error.strerror}", where=command[0]) from None
-    with process:
-        try:
-            output, _ = process.communicate(timeout=_TIMEOUT)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0]) from None
-            raise
-    text = output.decode("utf-8", "replace")
-    if process.returncode != 0:
+    if done.timed_out:
+        raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0])
+    text = done.out.decode("utf-8", "replace")
+    if done.code != 0:
         lines = [line for line in text.splitlines() if line.strip()]
         shown = "\n".join(
             "".join(c if c.isprintable() else "?" for c in line) for line in lines[:_QUOTED_LINES]
         )
-        raise StageError(code, f"{what} (exit {process.returncode})", where=command[0], why=shown)
+        raise StageError(code, f"{what} (exit {done.code})", where=command[0], why=shown)
     return text

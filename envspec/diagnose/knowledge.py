@@ -2,7 +2,7 @@
 
 A row holds cheap literals (`contains`, at least one has to be in the line) and patterns that are compiled only when a
 literal was seen, so that a table of a few hundred rows costs neither start-up time nor time per line. What the fields
-mean is written in `data/README.md`; `tests/diagnose/test_knowledge.py` checks every row.
+mean is written in `data/README.md`; `tests/unit/diagnose/test_knowledge.py` checks every row.
 """
 
 from __future__ import annotations

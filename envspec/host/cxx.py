@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from envspec.host.commands import Command, run
 from envspec.report.errors import WorldError
 
 
@@ -29,17 +29,12 @@ def find_cxx(environ: Mapping[str, str]) -> Path:
 
 def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
     """(`gcc` or `clang`, (major, minor)) of a compiler; None if it does not say."""
+    plain = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
     try:
-        done = subprocess.run(
-            [str(cxx), "--version"],
-            capture_output=True,
-            timeout=20,
-            stdin=subprocess.DEVNULL,
-            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = run(Command(arguments=(str(cxx), "--version"), environment=plain), seconds=20)
+    except OSError:
         return None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    lines = done.out.decode("utf-8", "replace").splitlines()
     # `g++ (Debian 12.2.0-14+deb12u1) 12.2.0`: the version is the last one of the line.
     numbers = re.findall(r"\b(\d+)\.(\d+)(?:\.\d+)*", lines[0]) if lines else []
     if not numbers:

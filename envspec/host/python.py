@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from envspec.host.commands import Command, run
 from envspec.report.errors import WorldError
 
 _ASK = (
     "import json,os,platform,struct,sys,sysconfig;"
     "print(json.dumps({'version':platform.python_version(),'implementation':sys.implementation.name,"
-    "'machine':platform.machine(),'path':os.path.realpath(sys.executable),"
+    "'machine':platform.machine(),"
     "'base':os.path.realpath(getattr(sys,'_base_executable',sys.executable)),"
     "'headers':os.path.exists(os.path.join(sysconfig.get_path('include'),'Python.h'))}))"
 )
+_MOST_ANSWER = 1 << 20
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,32 +36,43 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
         return ".".join(self.version.split(".")[:2])
 
 
+class _Answer(msgspec.Struct, frozen=True):
+    """What an interpreter prints when it is asked."""
+
+    version: str
+    implementation: str
+    machine: str
+    base: str
+    headers: bool
+
+
 def ask(path: Path) -> ChosenPython:
     """Run an interpreter and ask it what it is. Raises WorldError `python-broken`."""
+    command = Command(arguments=(str(path), "-I", "-c", _ASK), environment=os.environ)
     try:
-        answer = subprocess.run(
-            [str(path), "-I", "-c", _ASK],
-            capture_output=True,
-            timeout=30,
-            stdin=subprocess.DEVNULL,
-            check=True,
-        )
-        facts = msgspec.json.decode(answer.stdout, type=dict[str, object])
-    except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it does not answer as a Python does"
-        raise WorldError(
-            "python-broken",
-            f"{path} is not a working Python",
-            where=str(path),
-            why=reason or str(error),
-            fix="name another interpreter: --python PATH",
-        ) from None
+        done = run(command, seconds=30, limit=_MOST_ANSWER)
+    except OSError as error:
+        raise _broken(path, error.strerror or str(error)) from None
+    try:
+        answer = msgspec.json.decode(done.out, type=_Answer)
+    except msgspec.DecodeError:
+        raise _broken(path, "it does not answer as a Python does") from None
     return ChosenPython(
-        version=str(facts["version"]),
-        implementation=str(facts["implementation"]),
-        machine=str(facts["machine"]),
-        path=Path(str(facts["base"])),
-        headers=facts["headers"] is True,
+        version=answer.version,
+        implementation=answer.implementation,
+        machine=answer.machine,
+        path=Path(answer.base),
+        headers=answer.headers,
+    )
+
+
+def _broken(path: Path, reason: str) -> WorldError:
+    return WorldError(
+        "python-broken",
+        f"{path} is not a working Python",
+        where=str(path),
+        why=reason,
+        fix="name another interpreter: --python PATH",
     )
 
 

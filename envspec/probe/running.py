@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.data.jit_variables import Kind, consumers
+from envspec.host.commands import Command, Running, start, stop_all
 from envspec.probe.rows import ProbeRow
 
 _GIB = 1 << 30
@@ -42,10 +39,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
 
 
-class _Running(msgspec.Struct, kw_only=True):
+class _Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """A probe that runs, and how many compilers' worth of the machine it takes."""
+
     row: ProbeRow
-    process: subprocess.Popen[bytes]
-    since: float
+    program: Running
     log: Path
     slots: int
 
@@ -55,7 +53,7 @@ def run_all(
 ) -> Iterator[Ended]:
     """Run the probes, the longest first, and yield each as it ends. `on_change` gets the names that run now."""
     waiting = sorted(rows, key=lambda row: -row.seconds)
-    running: list[_Running] = []
+    running: list[_Probe] = []
     try:
         while waiting or running:
             for row in list(waiting):
@@ -73,8 +71,7 @@ def run_all(
                     on_change([other.row.name for other in running])
                     yield ended
     finally:
-        for one in running:
-            _end(one.process)
+        stop_all(one.program for one in running)
 
 
 def slots_of(row: ProbeRow, setting: Setting) -> int:
@@ -83,7 +80,7 @@ def slots_of(row: ProbeRow, setting: Setting) -> int:
     return max(1, min(setting.slots, max(row.jobs, by_memory)))
 
 
-def _start(row: ProbeRow, setting: Setting) -> _Running:
+def _start(row: ProbeRow, setting: Setting) -> _Probe:
     home = setting.work / row.name
     home.mkdir(parents=True)
     log = setting.work / f"{row.name}.log"
@@ -97,32 +94,15 @@ def _start(row: ProbeRow, setting: Setting) -> _Running:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(setting.python), str(row.path)],
-            cwd=home,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    return _Running(row=row, process=process, since=time.monotonic(), log=log, slots=slots)
+    command = Command(arguments=(str(setting.python), str(row.path)), environment=environment, directory=home)
+    return _Probe(row=row, program=start(command, log), log=log, slots=slots)
 
 
-def _look(one: _Running) -> Ended | None:
-    code = one.process.poll()
-    seconds = time.monotonic() - one.since
-    timed_out = code is None and seconds > one.row.timeout
-    if timed_out:
-        _end(one.process)
-        code = one.process.returncode
-    if code is None:
+def _look(one: _Probe) -> Ended | None:
+    timed_out = one.program.seconds > one.row.timeout
+    done = one.program.poll()
+    if done is None and timed_out:
+        done = one.program.stop(timed_out=True)
+    if done is None:
         return None
-    return Ended(row=one.row, code=code, seconds=seconds, log=one.log, timed_out=timed_out)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    return Ended(row=one.row, code=done.code, seconds=done.seconds, log=one.log, timed_out=done.timed_out)

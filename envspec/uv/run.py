@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,7 +18,9 @@ from typing import Any
 import msgspec
 
 from envspec.data import load_table
+from envspec.host.commands import Command, run
 from envspec.report.errors import EnvspecError, UsageError, WorldError
+from envspec.report.secrets import masked_addresses
 
 # Variables that change what uv resolves or installs, which the profile alone decides, or how it breaks its lines: what
 # its errors mean is read from them.
@@ -33,7 +33,6 @@ _DROPPED = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "COLUMNS",
 )  # fmt: skip
 
-_MAX_OUTPUT = 64 << 20
 _REASON_LINES = 40
 
 
@@ -193,56 +192,26 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
 
     def run(self, args: Sequence[str], *, cwd: Path, extra_env: Mapping[str, str] | None = None) -> Said:
         """Run uv and return what it said; raise what its standard error means."""
+        command = Command(
+            arguments=(str(self.binary), "--color", "never", *args),
+            environment={**self.env, **(extra_env or {})},
+            directory=cwd,
+            inherit_fds=self.inherit_fds,
+            inputs=(cwd / "pyproject.toml",),
+        )
         try:
-            process = subprocess.Popen(
-                [str(self.binary), "--color", "never", *args],
-                cwd=cwd,
-                env={**self.env, **(extra_env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=self.inherit_fds,
-            )
+            done = run(command, on_line=self.reporter)
         except OSError as error:
             raise WorldError(
                 "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
             ) from None
-        try:
-            out, messages = self._collect(process)
-        except BaseException:
-            _stop(process)
-            raise
-        if process.returncode != 0:
-            raise explain_failure("\n".join(messages), process.returncode)
-        return Said(out, messages)
-
-    def _collect(self, process: subprocess.Popen[bytes]) -> tuple[str, tuple[str, ...]]:
-        import threading
-
-        assert process.stdout is not None and process.stderr is not None
-        out: list[bytes] = []
-        stdout = process.stdout
-        reader = threading.Thread(target=lambda: out.append(stdout.read(_MAX_OUTPUT)), daemon=True)
-        reader.start()
-        lines: list[str] = []
-        for raw in process.stderr:
-            line = raw.decode("utf-8", "replace").rstrip("\n")
-            lines.append(line)
-            self.reporter(line)
-        reader.join()
-        process.wait()
-        return b"".join(out).decode("utf-8", "replace"), tuple(lines)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End uv and wait for it: it must not go on writing into a directory that is being cleaned up."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        messages = done.err.decode("utf-8", "replace")
+        if done.code != 0:
+            raise explain_failure(messages, done.code)
+        return Said(
+            done.out.decode("utf-8", "replace"),
+            tuple(messages.removesuffix("\n").split("\n") if messages else ()),
+        )
 
 
 def explain_failure(stderr: str, returncode: int) -> EnvspecError:
@@ -269,6 +238,6 @@ def _reason(stderr: str) -> str:
     if len(kept) > _REASON_LINES:
         kept = [*kept[:_REASON_LINES], f"[{len(kept) - _REASON_LINES} more lines]"]
     text = "\n".join(kept)
-    text = re.sub(r"(https?://)[^/\s:]+:[^/\s@]+@", r"\1", text)
+    text = masked_addresses(text)
     text = text.replace("your project", "your profile").removeprefix("error: ")
     return "".join(c for c in text if c.isprintable() or c == "\n")

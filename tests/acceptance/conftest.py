@@ -19,7 +19,7 @@ from envspec.report.errors import EnvspecError
 
 REPOSITORY = Path(__file__).parent.parent.parent
 FIRST = REPOSITORY / "profiles" / "rtx-pro-6000.toml"
-SECOND = REPOSITORY / "tests" / "audit" / "profiles" / "sglang-0.5.23.toml"
+SECOND = REPOSITORY / "tests" / "acceptance" / "profiles" / "sglang-0.5.23.toml"
 
 
 def environment_of(out: Path) -> Environment:

@@ -22,7 +22,7 @@ from envspec.report.findings import Finding, Report, Severity
 from envspec.report.text import render_finding
 from envspec.uv.run import find_uv
 from tests.acceptance.conftest import environment_of
-from tests.audit.loader_oracle import Answer, ask_the_loader
+from tests.support.loader_oracle import Answer, ask_the_loader
 
 pytestmark = pytest.mark.built
 

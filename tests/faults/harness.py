@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.command import ENVSPEC, environment
-from tests.generations.site import PACKAGES, WINNERS, TrustSite
+from tests.support.command import ENVSPEC, environment
+from tests.support.site import PACKAGES, WINNERS, TrustSite
 
 STATE_NAMES = {"generations", "jit", "last", "lock", "owner", "toolchains"}
 OUT_NAMES = {".envspec", "cuda", "current", "envspec.json", "sglang_env.sh", "venv"}

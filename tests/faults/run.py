@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.command import ENVSPEC, environment
 from tests.faults.harness import ERRNO, STAGES, Bench, spread
 from tests.faults.scenes import (
     changing_wheel,
@@ -30,6 +29,7 @@ from tests.faults.scenes import (
     two_at_once,
     two_outputs_at_once,
 )
+from tests.support.command import ENVSPEC, environment
 
 SCENES = (
     full_disks,

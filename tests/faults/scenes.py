@@ -14,10 +14,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.command import ENVSPEC, environment
 from tests.faults.harness import Bench, small_disk
-from tests.generations.site import PACKAGES, WINNERS
-from tests.wheels import make_wheel
+from tests.support.command import ENVSPEC, environment
+from tests.support.site import PACKAGES, WINNERS
+from tests.support.wheels import make_wheel
 
 
 @contextlib.contextmanager

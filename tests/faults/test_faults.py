@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.command import ENVSPEC
 from tests.faults.harness import ERRNO, STAGES, Bench
 from tests.faults.run import kill_other_commands
 from tests.faults.scenes import (
@@ -18,6 +17,7 @@ from tests.faults.scenes import (
     two_at_once,
     two_outputs_at_once,
 )
+from tests.support.command import ENVSPEC
 
 
 @pytest.fixture(scope="module")

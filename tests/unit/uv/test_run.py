@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envspec.uv.run import Uv
-from tests.wheels import make_wheel
+from tests.support.wheels import make_wheel
 
 
 def test_it_cannot_be_changed_from_outside() -> None:

@@ -1,0 +1,77 @@
+"""The installed command, called as people call it: another process, its two outputs and its exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.texts import without_more
+
+ENVSPEC = (sys.executable, "-m", "envspec")
+
+
+class Done(NamedTuple):
+    """What a finished command left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+def envspec(
+    *args: str | os.PathLike[str],
+    cwd: Path,
+    env: Mapping[str, str | None] | None = None,
+    timeout: float = 120,
+) -> Done:
+    """Run it to its end. `env` is laid over this process's environment; None removes a variable."""
+    done = subprocess.run(
+        [*ENVSPEC, *map(os.fspath, args)],
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=timeout,
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def environment(over: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """This process's environment with some variables replaced or (None) removed."""
+    merged = {**os.environ, **(over or {})}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def masked(text: str, *places: Path) -> str:
+    """The text without what differs from machine to machine, and without the `more:` lines, which are checked here."""
+    for place in places:
+        text = text.replace(str(place), "DIR")
+    text = re.sub(r"\d+\.\d s\b", "T s", text)
+    text = re.sub(r"^toolkit   [0-9a-f]{16}:", "toolkit   DIGEST:", text, flags=re.MULTILINE)
+    text = re.sub(r"(is current), sha256:[0-9a-f]{12}", r"\1, DIGEST", text)
+    text = re.sub(r"(sm_\w+), Python 3\.\d+\.\d+, \S+ \(", r"\1, PYTHON, COMPILER (", text)
+    return without_more(text)
+
+
+def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:
+    """Everything below: names, kinds, modes, contents as far as size, inode and time of change tell.
+
+    The build lock is left out: to take it is what a build does before it knows that there is nothing to do.
+    """
+    found: dict[str, tuple[object, ...]] = {}
+    for root in roots:
+        for path in [root, *sorted(root.rglob("*"))] if root.is_dir() else [root]:
+            status = path.lstat()
+            row: tuple[object, ...] = (status.st_mode,)
+            if path.is_symlink():
+                row = (*row, str(path.readlink()))
+            elif path.is_file():
+                row = (*row, status.st_size, status.st_ino, status.st_mtime_ns)
+            if not (path.name == "lock" and path.parent.name == ".envspec"):
+                found[str(path)] = row
+    return found

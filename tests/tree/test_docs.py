@@ -1,0 +1,153 @@
+"""The documentation: made pages are current, links lead somewhere, commands exist, and nothing in it is of one machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+
+from envspec.check.engine import all_rules
+from envspec.cli.main import cli
+from envspec.doctor.engine import all_checks
+from envspec.profile import read_profile
+from envspec.profile.keys import example_profile, profile_keys
+from envspec.profile.strict import Table
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "envspec" / "explanations").glob("*.md")]
+)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_COMMAND = re.compile(r"(?:^(?: {4}|\$ )|`)envspec ([a-z]+)([^`\n]*)")
+
+
+def _identity(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of headings, as forges make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+def test_made_reference_pages_are_current() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))
+    for name, text in made["pages"]().items():
+        assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == text, (
+            f"{name}: run scripts/make_reference.py"
+        )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_identity)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+        assert "://" not in target, f"{target}: other people's pages move"
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists() and file.is_relative_to(ROOT), target
+        assert not anchor or anchor in _anchors(file), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_identity)
+def test_files_named_in_text_exist(page: Path) -> None:
+    named = r"\b(?:docs|envspec|scripts|tests|templates|benchmarks)/[\w./-]+\.(?:md|py|toml|j2|json)\b"
+    for name in re.findall(named, page.read_text(encoding="utf-8")):
+        assert (ROOT / name).is_file() or "generations" in name, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_identity)
+def test_commands_and_options_exist(page: Path) -> None:
+    for line in page.read_text(encoding="utf-8").splitlines():
+        for verb, rest in _COMMAND.findall(line):
+            assert verb in cli.commands, line
+            _check_options(cli.commands[verb], rest)
+
+
+def _check_options(command: click.Command, rest: str) -> None:
+    known = {opt for parameter in command.params for opt in parameter.opts} | {"--help", "--version"}
+    own = rest.split(" -- ")[0]
+    for option in re.findall(r"(?<=\s)--[a-z-]+", own):
+        assert option in known, f"{command.name} {option}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_identity)
+def test_pages_are_of_no_one_machine(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"/(root|home|work|tmp)/", text)
+    assert not re.search(r"\b(py" + r"pi|pythonhosted)\.", text)
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        named = re.findall(r"(?:^ {4}|`)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert named and set(named) <= targets
+
+
+def test_the_table_of_keys_is_what_the_reader_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    close = Table.close
+
+    def record(table: Table) -> None:
+        asked.update(table.dotted(key) for key in table._known)
+        close(table)
+
+    monkeypatch.setattr(Table, "close", record)
+    path = tmp_path / "example.toml"
+    path.write_text(example_profile(), encoding="utf-8")
+    profile = read_profile(path)
+    assert profile.cuda is not None and profile.overrides and profile.indexes and profile.environment
+
+    tables = {row.key.rpartition(".")[0].removesuffix("[]") for row in profile_keys()}
+    found = {re.sub(r"\[\d+\]", "[]", key).replace("some-package", "NAME") for key in asked}
+    free = {
+        key for key in found if key not in tables and not key.startswith(("packages.torch", "environment"))
+    }
+    written = {
+        row.key for row in profile_keys() if row.key not in ("extends", "packages.NAME", "environment.NAME")
+    }
+    assert free - {"packages.NAME"} == written
+
+
+def _imports() -> dict[str, set[str]]:
+    """Module name to what it imports of envspec, wherever in the file."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "envspec").rglob("*.py")):
+        name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        found[name] = {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("who", "never"),
+    [
+        ("envspec.elf", r"envspec\.(?!elf)"),
+        (
+            "envspec.check.rules",
+            r"envspec\.(check\.gather|check\.run|uv|wheel_remote|index|render|build|commands|cli)",
+        ),
+        ("envspec.check", r"envspec\.(build|commands|cli|install)"),
+        ("envspec.lock", r"envspec\.(check|install|build|commands|cli)"),
+        ("envspec.profile", r"envspec\.(lock|check|install|build|commands|cli|uv)"),
+        ("envspec.toolkit", r"envspec\.(lock|check|install|build|commands|cli|uv)"),
+        ("envspec.commands", r"envspec\.(cli|build)"),
+    ],
+)
+def test_imports_go_down_as_the_architecture_page_draws_them(who: str, never: str) -> None:
+    for module, imported in _imports().items():
+        if module == who or module.startswith(f"{who}."):
+            assert not [name for name in imported if re.match(never, name)], module
+
+
+def test_the_changelog_counts_right() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"`envspec check`: {len(all_rules())} rules" in text
+    assert f"`envspec doctor`: {len(all_checks())} checks" in text
