@@ -67,7 +67,7 @@ def read_binaries(root: Path, names: Iterable[str] | None = None) -> VenvFiles:
     71,000 files of an environment would take longer than everything else; 12,681 of them are cubins, ELF files for the GPU.
     """
     top = os.path.realpath(root)
-    listed = tuple((path for path, _ in walk(Path(top))) if names is None else names)
+    listed = tuple(sorted(path for path, _ in walk(Path(top))) if names is None else names)
     binaries = []
     damaged = []
     for name in listed:

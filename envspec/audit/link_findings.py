@@ -8,7 +8,7 @@ from dataclasses import replace
 from envspec.audit.binaries import Binary, python_minor_of
 from envspec.audit.closure import MissingLibrary, UndefinedSymbol
 from envspec.audit.driver import DriverApi
-from envspec.audit.linkage import LinkResult, Linkage
+from envspec.audit.linkage import Linkage, LinkResult
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.data.system_libraries import OptionalRow, driver_library, optional_library
 from envspec.elf import demangle
@@ -37,7 +37,9 @@ class LinkFindings:
         broken = broken_members(results, lambda name: not results[name].holds, torch)
         yield from self._damaged()
         yield from self._versions(results[name] for name in broken)
-        yield from self._libraries_missing([results[name] for name in self._meant(broken) if results[name].missing])
+        yield from self._libraries_missing(
+            [results[name] for name in self._meant(broken) if results[name].missing]
+        )
         yield from self._symbols_undefined(
             [results[name] for name in broken if not (results[name].missing or results[name].link.versions)]
         )
@@ -225,7 +227,8 @@ class LinkFindings:
                 line += f" needs torch {_releases(fits)}"
             evidence.append(line)
             evidence += [
-                f"  missing: {_symbol(symbol)}{self._provider(symbol, of_torch)}" for symbol in one.undefined[:_SHOWN]
+                f"  missing: {_symbol(symbol)}{self._provider(symbol, of_torch)}"
+                for symbol in one.undefined[:_SHOWN]
             ]
             if len(one.undefined) > _SHOWN:
                 evidence.append(f"  and {len(one.undefined) - _SHOWN} more")

@@ -9,7 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from envspec.audit.binaries import Binary, VenvFiles
-from envspec.audit.closure import Closure, Link, MissingLibrary, Process, UndefinedSymbol, after, link, load, undefined_symbols
+from envspec.audit.closure import (
+    Closure,
+    Link,
+    MissingLibrary,
+    Process,
+    UndefinedSymbol,
+    after,
+    link,
+    load,
+    undefined_symbols,
+)
 from envspec.audit.loader import Loader
 from envspec.data.system_libraries import PreloadRow, driver_library, preloads
 
@@ -56,7 +66,11 @@ class Linkage:
         scope = scope_of(result.link.closure, self.python)
         for binary in result.link.closure.libraries:
             inner = self.results.get(binary.name)
-            if inner is not None and (inner.undefined or inner.link.versions) and undefined_symbols(binary, scope):
+            if (
+                inner is not None
+                and (inner.undefined or inner.link.versions)
+                and undefined_symbols(binary, scope)
+            ):
                 return False
         return True
 

@@ -15,8 +15,7 @@ from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, link_statically
 from envspec.audit.loader import Loader
-from envspec.report.errors import EnvspecError
-from envspec.report.findings import Finding, Report, Severity, report
+from envspec.report.findings import Finding, Report, Severity, error, report
 from envspec.toolkit.stub import SONAME
 from envspec.venv.owners import Owners
 
@@ -34,7 +33,7 @@ def audit(
     """Report what the files of an environment tell: whether they link, and with `gpu_code` what is compiled for the GPU.
 
     `names` are all files of its venv, relative to it. `drift` is what `verify` finds in it. Errors of an allowed code become
-    notes. Raises EnvspecError `python-missing`.
+    notes.
     """
     files = read_binaries(environment.venv, names)
     findings = [*drift, *link_findings(environment, files, owners)]
@@ -46,6 +45,15 @@ def audit(
 def link_findings(environment: Environment, files: VenvFiles, owners: Owners) -> Iterator[Finding]:
     """Find out whether everything links."""
     linkage = link_all(environment, files)
+    if linkage is None:
+        yield error(
+            "python-missing",
+            "python",
+            "the environment's interpreter is not there or cannot be read, so nothing can be linked with it",
+            evidence=[str(environment.venv / "bin" / "python")],
+            fix="install the Python that it was built with again, or build again",
+        )
+        return
     api = read_driver_api(environment.cuda / "include")
     yield from LinkFindings(linkage, owners, api, environment.minimum_driver).all()
 
@@ -56,17 +64,12 @@ def gpu_findings(environment: Environment, files: VenvFiles, owners: Owners) -> 
     yield from GpuFindings(code, owners, environment.arch, environment.minimum_driver).all()
 
 
-def link_all(environment: Environment, files: VenvFiles) -> Linkage:
-    """Link every library of an environment statically. Raises EnvspecError `python-missing`."""
+def link_all(environment: Environment, files: VenvFiles) -> Linkage | None:
+    """Link every library of an environment statically; None where there is no interpreter to load them."""
     loader = Loader(environment.machine, environment.library_path, files.binaries)
     python = loader.open(os.path.realpath(environment.venv / "bin" / "python"))
     if python is None:
-        raise EnvspecError(
-            "python-missing",
-            "the environment's interpreter is not there or cannot be read",
-            where=str(environment.venv / "bin" / "python"),
-            fix="build again",
-        )
+        return None
     process = after(Process(), [load(python, loader, Process())], visible=True)
     stub = loader.open(str(environment.cuda / "lib64" / "stubs" / "libcuda.so"))
     stand_ins = {SONAME: stub} if stub is not None else {}

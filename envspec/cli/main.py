@@ -225,7 +225,9 @@ def match(
 @_out
 @_allow
 @click.option("--gpu-code", is_flag=True, help="Tell which packages have machine code for the profile's GPU.")
-@click.option("--hash", "check_contents", is_flag=True, help="Read every file instead of trusting size, time and inode.")
+@click.option(
+    "--hash", "check_contents", is_flag=True, help="Read every file instead of trusting size, time and inode."
+)
 @_json
 def audit(out: Path, allow: tuple[str, ...], gpu_code: bool, check_contents: bool, as_json: bool) -> None:
     """Prove on the installed files that everything links, and belongs there."""
@@ -413,7 +415,9 @@ def verify(out: Path, check_contents: bool, as_json: bool) -> None:
 @click.option("--profile", help="The profile, where its packages come from an index that it names itself.")
 @_json
 @_offline
-def repair(out: Path, prune: bool, check_contents: bool, profile: str | None, as_json: bool, offline: bool) -> None:
+def repair(
+    out: Path, prune: bool, check_contents: bool, profile: str | None, as_json: bool, offline: bool
+) -> None:
     """Put back exactly what has drifted in the current environment."""
     from envspec.cli.progress import make_progress
     from envspec.cli.verify import run_repair

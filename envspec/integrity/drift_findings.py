@@ -53,9 +53,7 @@ def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
     yield from _additions(added)
     yield from _toolkit(drift)
     if drift.script:
-        yield error(
-            "drift-script", SCRIPT, "the environment script was changed or removed", fix=_REPAIR
-        )
+        yield error("drift-script", SCRIPT, "the environment script was changed or removed", fix=_REPAIR)
 
 
 def _added_files(drift: Drift) -> dict[AddedPackage | None, list[str]]:
@@ -80,7 +78,9 @@ def _replaced(title: str, others: list[AddedPackage], gone: bool) -> str:
 
 def _files_differ(code: str, how: str, rows: Iterable[FileRow], replaced: set[str]) -> Iterator[Finding]:
     for owner, paths in _by_owner(rows, replaced):
-        message = f"{counted(len(paths), 'file')} of {_whose(owner)} {'is' if len(paths) == 1 else 'are'} {how}"
+        message = (
+            f"{counted(len(paths), 'file')} of {_whose(owner)} {'is' if len(paths) == 1 else 'are'} {how}"
+        )
         yield error(code, owner, message, evidence=_some(paths), fix=_REPAIR)
 
 
@@ -108,9 +108,7 @@ def _toolkit(drift: Drift) -> Iterator[Finding]:
         message = f"{counted(number, 'file')} of CUDA_HOME {'differs' if number == 1 else 'differ'}"
         yield error("drift-toolkit", "cuda", message, evidence=_some(paths), fix=_REPAIR)
     elif drift.cuda:
-        yield error(
-            "drift-toolkit", "cuda", "the link to CUDA_HOME was changed or removed", fix=_REPAIR
-        )
+        yield error("drift-toolkit", "cuda", "the link to CUDA_HOME was changed or removed", fix=_REPAIR)
     if drift.toolkit_added:
         message = f"{counted(len(drift.toolkit_added), 'file')} in CUDA_HOME that envspec did not put there"
         yield warning("drift-added", "cuda", message, evidence=_some(drift.toolkit_added), fix=_PRUNE)

@@ -167,8 +167,8 @@ def added_package(site: Path, site_packages: str, distribution: Distribution) ->
         rows = read_record(info / "RECORD")
     except EnvspecError:
         rows = ()
-    paths = {in_venv(row.path, site_packages) for row in rows}
-    paths = {p for p in paths if ".." not in p.split("/") and not p.startswith("/") and "\0" not in p}
+    paths = {in_venv(row.path, site_packages) for row in rows if not row.path.startswith("/")}
+    paths = {path for path in paths if ".." not in path.split("/") and "\0" not in path}
     paths |= {f"{site_packages}/{distribution.dist_info}/{path}" for path, _ in walk(info)}
     d = distribution
     return AddedPackage(d.name, d.version, d.dist_info, _installer(info), frozenset(paths))

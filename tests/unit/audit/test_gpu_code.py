@@ -17,7 +17,6 @@ from envspec.data.architectures import Arch, parse_arch
 from envspec.elf import ElfError
 from envspec.report.findings import Finding
 from envspec.report.text import render_finding
-from envspec.venv.owners import Owners
 from tests.support.texts import without_more
 from tests.unit.audit.conftest import Workbench
 
@@ -169,7 +168,7 @@ def test_which_cuda_release_wrote_a_ptx_version() -> None:
 def gpu_findings(bench: Workbench, gpu: str, driver: str = "580.65.06") -> dict[str, Finding]:
     prefix = bench.environment().site_packages
     code = read_gpu_inventory(read_binaries(bench.venv), prefix)
-    found = GpuFindings(code, Owners(bench.site, prefix), arch(gpu), driver).all()
+    found = GpuFindings(code, bench.owners(), arch(gpu), driver).all()
     return {f"{f.code} {f.subject}": f for f in found}
 
 
