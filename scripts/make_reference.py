@@ -15,9 +15,10 @@ import click
 
 from envspec.activation.process import process_environment
 from envspec.activation.values import ScriptValues
-from envspec.cli.explain import all_codes
+from envspec.cli.codes import all_codes
 from envspec.cli.main import cli
 from envspec.data.architectures import known_archs
+from envspec.data.gpus import gpus_of
 from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.knowledge import knowledge
 from envspec.profile.keys import ProfileKey, example_profile, profile_keys
@@ -115,7 +116,12 @@ def _profile() -> list[str]:
     lines += _table(
         ("architecture", "with suffix", "GPUs", "since CUDA"),
         (
-            (_code(r.arch), ", ".join(_code(r.arch + v) for v in r.variants), ", ".join(r.gpus), r.since_cuda)
+            (
+                _code(r.arch),
+                ", ".join(_code(r.arch + v) for v in r.variants),
+                ", ".join(gpus_of(r.arch)),
+                r.since_cuda,
+            )
             for r in known_archs()
         ),
     )
@@ -148,6 +154,7 @@ def _cli() -> list[str]:
                     ),
                     (str(int(Exit.USAGE)), "the call or the profile is wrong"),
                     (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.INTERNAL)), "a fault of envspec itself"),
                     (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
                 ]
             ),
@@ -156,7 +163,7 @@ def _cli() -> list[str]:
         "`run` is replaced by its command, so its exit code is that of the command.",
         "",
     ]
-    for name, command in sorted(cli.commands.items()):
+    for name, command in cli.commands.items():
         lines += [*_command(name, command), ""]
     return lines
 
@@ -197,7 +204,7 @@ def _codes() -> list[str]:
         "(`probe-*`) demand. A rule answers error, warning, note or unknown; errors end in exit code 1 unless, for the check,",
         "`--allow CODE` makes notes of them.",
         "",
-        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.rule)),
+        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.command)),
         "",
         "## Errors",
         "",
@@ -205,7 +212,7 @@ def _codes() -> list[str]:
         "",
         *_table(
             ("code", "exit", "meaning"),
-            ((_linked(c.code), str(int(Exit[c.exit.name])), c.means) for c in all_codes() if not c.rule),
+            ((_linked(c.code), str(int(c.exit.exit)), c.means) for c in all_codes() if not c.command),
         ),
     ]
 

@@ -224,14 +224,14 @@ class _Build:
 
     def check(self, lock: Lock) -> Report:
         # A third of all imports, which a build that has nothing to do need not wait for.
-        from envspec.check.facts import Origin
+        from envspec.check.facts import CheckInput
         from envspec.check.run import check_lock
         from envspec.lock.targets import Target
 
         with self.progress.stage("check") as stage:
             target = Target(self.python.version, self.python.machine)
             found = check_lock(
-                Origin(self.profile, lock),
+                CheckInput(self.profile, lock),
                 target,
                 self.uv,
                 self.python.path,

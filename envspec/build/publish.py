@@ -76,6 +76,7 @@ def build_manifest(
             for p, f in needed_files(lock, python)
         ),
         winners=venv.winners,
+        precedence=profile.winners,
         findings=findings,
         allowed=inputs.allowed,
         toolkit=toolkit,

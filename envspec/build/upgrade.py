@@ -10,7 +10,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envspec.build.pipeline import BuildRequest, BuildResult, build
-from envspec.check.facts import Origin
+from envspec.check.facts import CheckInput
 from envspec.check.run import check_lock
 from envspec.lock import read_lock
 from envspec.lock.model import compare
@@ -63,7 +63,7 @@ def run_upgrade(
     with progress.stage("check") as stage:
         target = Target(python.version, python.machine)
         found = check_lock(
-            Origin(profile, new),
+            CheckInput(profile, new),
             target,
             uv,
             python.path,

@@ -6,7 +6,6 @@ nothing. What is kept is written by envspec alone and read back through types; a
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,33 +16,34 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envspec.check.facts import Ask, Gpu, IndexNotices, Origin, Selection, ToolkitReleases
+from envspec.check.facts import Ask, CheckInput, Gpu, IndexNotices, Selection, ToolkitReleases
 from envspec.data.toolkit_components import component_of
 from envspec.lock import Lock
 from envspec.lock.graph import Graph, parse_uv_lock, with_hashes
-from envspec.lock.selection import Selected, select, target_tags
+from envspec.lock.selection import Selected, select
 from envspec.lock.targets import Target, target_environment
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, error_words
-from envspec.uv.project import index_tables, source_table
+from envspec.report.rules import Missing
+from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
 from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
 from envspec.wheels.contents import look_into_all
-from envspec.wheels.file import Missing, ResolvedFile, WheelLooks
+from envspec.wheels.file import ResolvedFile, WheelLooks
 from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 
 def gather(
-    origin: Origin,
+    given: CheckInput,
     target: Target,
     uv: Uv,
     python: Path,
     on_progress: Callable[[str], None] = lambda t: None,
 ) -> dict[type, Any]:
     """All facts that can be had; what the network does not give is `Missing` with the reason."""
-    profile, lock = origin.profile, origin.lock
+    profile, lock = given.profile, given.lock
     facts: dict[type, Any] = {
-        Origin: origin,
+        CheckInput: given,
         Gpu: Gpu(profile.gpu.arch, profile.gpu.minimum_driver),
     }
     selected = select(lock, target)
@@ -115,8 +115,7 @@ def locate(profile: Profile, lock: Lock, uv: Uv, python: Path) -> tuple[Graph, I
         pass
     with tempfile.TemporaryDirectory(prefix="envspec-check-") as work:
         project = Path(work) / "pins"
-        project.mkdir()
-        (project / "pyproject.toml").write_text(_pins_project(profile, lock), encoding="utf-8")
+        _pins_project(profile, lock).write(project)
         messages = uv.lock(project, python, None)
         graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
     yanked = _yanked(messages)
@@ -124,24 +123,17 @@ def locate(profile: Profile, lock: Lock, uv: Uv, python: Path) -> tuple[Graph, I
     return graph, IndexNotices(yanked)
 
 
-def _pins_project(profile: Profile, lock: Lock) -> str:
-    pins = [f"{p.pin} ; {p.marker}" if p.marker else p.pin for p in lock.packages]
-    markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in lock.machines]
-    lines = [
-        "[project]",
-        'name = "profile"',
-        'version = "0"',
-        f"requires-python = {json.dumps(lock.python)}",
-        f"dependencies = {json.dumps(pins)}",
-        "[tool.uv]",
-        "package = false",
-        f"no-build = {'false' if profile.allow_sdists else 'true'}",
-        f"environments = {json.dumps(markers)}",
-        f"override-dependencies = {json.dumps(pins)}",
-        *index_tables(profile),
-        *source_table(profile),
-    ]
-    return "\n".join(lines) + "\n"
+def _pins_project(profile: Profile, lock: Lock) -> UvProject:
+    pins = tuple(f"{p.pin} ; {p.marker}" if p.marker else p.pin for p in lock.packages)
+    return UvProject(
+        requires_python=lock.python,
+        requirements=pins,
+        overrides=pins,
+        machines=lock.machines,
+        indexes=profile.indexes,
+        sources=sources_of(profile),
+        allow_sdists=bool(profile.allow_sdists),
+    )
 
 
 def _yanked(messages: Iterable[str]) -> dict[str, str]:
@@ -224,4 +216,4 @@ def _holds(marker: Marker | None, environment: Mapping[str, str], extra: str) ->
     return marker is None or marker.evaluate({**environment, "extra": extra})
 
 
-__all__ = ["gather", "gather_asks", "locate", "select", "target_tags", "toolkit_releases"]
+__all__ = ["gather", "gather_asks", "locate", "toolkit_releases"]

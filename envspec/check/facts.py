@@ -13,6 +13,7 @@ from envspec.lock import Lock
 from envspec.lock.selection import Selected
 from envspec.lock.targets import Target
 from envspec.profile import Profile
+from envspec.report.errors import UsageError
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -95,12 +96,17 @@ class ToolkitReleases(msgspec.Struct, frozen=True):
         return (version.major, version.minor) if version else None
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """The profile and the lock that is looked at. `kept_digest` is of the profile that the lock on disk was made from."""
+class CheckInput(msgspec.Struct, frozen=True):
+    """What is checked: a profile and a lock for it.
+
+    `kept_digest` is of the profile that the lock on disk was made from. `refusal` is why the resolver has no set for the
+    profile, if so; the lock is then one in which the profile's pins win.
+    """
 
     profile: Profile
     lock: Lock
     kept_digest: str = ""
+    refusal: UsageError | None = None
 
 
 class Gpu(msgspec.Struct, frozen=True):

@@ -1,42 +1,85 @@
-"""The check as a whole: facts, rules, report. Used by `envspec check` and by the build before it installs."""
+"""The check as a whole: facts, rules, report. `envspec check` calls it, and every build before it installs."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envspec.check.collect import gather
-from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import HostCompiler, Origin
+from envspec.check.facts import CheckInput, HostCompiler
+from envspec.check.input import read_input, target_of
+from envspec.check.rules import RULES
 from envspec.host.cxx import compiler_version, find_cxx
 from envspec.lock.targets import Target
+from envspec.profile import Profile
 from envspec.report.errors import UsageError, WorldError
-from envspec.report.findings import Finding, Report, Severity, report
+from envspec.report.findings import FailedReport, Finding, Report, Severity, report
+from envspec.report.progress import Progress
+from envspec.report.rules import Missing, run_rules
 from envspec.uv.run import Uv
-from envspec.wheels.file import Missing
+from envspec.venv.interpreter import resolving_python
+
+
+def check_profile(
+    profile: Profile,
+    uv: Uv,
+    environ: Mapping[str, str],
+    progress: Progress,
+    *,
+    python: str | None = None,
+    frozen: bool = False,
+    allowed: frozenset[str] = frozenset(),
+) -> Report:
+    """Check the lock of a profile, or what a new lock would hold, for one Python (a path or a version) on this machine."""
+    given = read_input(profile, uv, progress, frozen=frozen)
+    target = target_of(profile, python)
+    with progress.stage("check") as stage:
+        found = check_lock(
+            given,
+            target,
+            uv,
+            resolving_python(profile, uv),
+            environ,
+            allowed=allowed,
+            on_progress=stage.detail,
+        )
+        stage.result = f"Python {target.python} on {target.machine}"
+    return found
 
 
 def check_lock(
-    origin: Origin,
+    given: CheckInput,
     target: Target,
     uv: Uv,
     python: Path,
     environ: Mapping[str, str],
     *,
     allowed: frozenset[str] = frozenset(),
-    refusal: UsageError | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Every rule on a lock for one target. What cannot be known is answered "unknown", never "ok".
+    """Run every rule on a lock for one target. What cannot be known is answered "unknown", never "ok".
 
-    `refusal` is why the resolver has no set for this profile, if so; the lock is then one in which the pins win.
+    `python` runs uv's resolutions. Errors of an `allowed` code become notes.
     """
-    facts = gather(origin, target, uv, python, on_progress)
+    facts = gather(given, target, uv, python, on_progress)
     facts[HostCompiler] = host_compiler(environ)
-    findings = list(run_rules(all_rules(), facts, allowed))
-    if refusal is not None:
-        findings.append(_refused(refusal))
-    return report("check", str(origin.profile.path), findings)
+    findings = list(run_rules(RULES.all(), facts, allowed))
+    if given.refusal is not None:
+        findings.append(_refused(given.refusal))
+    return report("check", str(given.profile.path), findings)
+
+
+def require_working(found: Report, profile: Path) -> None:
+    """Raise FailedReport `check-failed`, which carries the report, if the check of a profile found an error."""
+    if found.errors:
+        raise FailedReport(
+            "check-failed",
+            "the locked set cannot work",
+            found,
+            where=str(profile),
+            fix=f"envspec check --fix {shlex.quote(str(profile))}, or accept it: --allow {found.error_codes[0]}",
+        )
 
 
 def _refused(refusal: UsageError) -> Finding:
@@ -51,7 +94,7 @@ def _refused(refusal: UsageError) -> Finding:
 
 
 def host_compiler(environ: Mapping[str, str]) -> HostCompiler | Missing:
-    """The C++ compiler that builds here would use."""
+    """Return the C++ compiler that builds here would use."""
     try:
         cxx = find_cxx(environ)
     except WorldError as error:

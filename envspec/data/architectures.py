@@ -45,7 +45,6 @@ class KnownArch(msgspec.Struct, frozen=True, rename="kebab"):
     """One row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""
 
     arch: str
-    gpus: tuple[str, ...]
     since_cuda: str
     variants: tuple[str, ...]
     source: str

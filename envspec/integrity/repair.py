@@ -28,8 +28,10 @@ from envspec.integrity.drift_findings import verify
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.output.generations import Generation, Output
 from envspec.output.manifest import STATS, Manifest, TreeRow, read_stat_cache
+from envspec.profile.model import Index
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Report
+from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
 from envspec.venv.inventory import FileRow, StatCache, StatRow, tree_stats
 from envspec.venv.owners import ENVSPEC, UV, AddedPackage, dist_infos, installed_packages
@@ -47,12 +49,12 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """How to repair. `index_lines` are uv's index tables of the profile that the generation was built from.
+    """How to repair. `indexes` are those of the profile that the generation was built from.
 
     Packages that are not in the lock are removed only if `prune`; files that no package owns never are.
     """
 
-    index_lines: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
     prune: bool = False
     check_contents: bool = False
 
@@ -229,11 +231,7 @@ class _Repair:
     def fresh_venv(self, names: set[str], name: str) -> Path:
         """A venv beside the damaged one, with some of its packages."""
         work = self.work / name
-        work.mkdir(parents=True)
-        project = ["[project]", 'name = "repair"', 'version = "0"', "[tool.uv]", "package = false"]
-        (work / "pyproject.toml").write_text(
-            "\n".join([*project, *self.request.index_lines]) + "\n", encoding="utf-8"
-        )
+        installation_project(self.request.indexes).write(work)
         venv = work / "venv"
         self.uv.venv(venv, Path(self.manifest.inputs.python_path), work, self.manifest.script.prompt)
         if names:

@@ -27,7 +27,7 @@ from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
 from envspec.profile import Profile
 from envspec.report.errors import UsageError
-from envspec.uv.project import write_project
+from envspec.uv.project import resolution_project
 from envspec.uv.run import Uv
 from envspec.wheels.file import ResolvedFile
 from envspec.wheels.metadata import WheelMetadata, fetch_metadata
@@ -61,14 +61,13 @@ def resolve(
     with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work, _about(profile):
         matched = _read_matched_set(profile, uv, python, Path(work) / "toolkit")
         project = Path(work) / "profile"
-        write_project(
-            project,
+        resolution_project(
             profile,
-            requirements=_requirements(profile, matched),
-            overrides=_overrides(profile, matched, pins_win),
+            _requirements(profile, matched),
+            _overrides(profile, matched, pins_win),
             # A pin that is newer than the profile's date is looked at all the same: the verdict is about the pin.
             any_date=pins_win,
-        )
+        ).write(project)
         if keep is not None and upgrade != []:
             (project / "uv.lock").write_text(_preferences(keep, profile), encoding="utf-8")
         uv.lock(project, python, upgrade)
@@ -102,7 +101,7 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     requirement = matched_requirement(profile)
     if requirement is None:
         return None
-    write_project(project, profile, requirements=[requirement], overrides=[])
+    resolution_project(profile, [requirement]).write(project)
     try:
         uv.lock(project, python, None)
     except UsageError as error:
@@ -129,7 +128,7 @@ def release_with(package: str, version: str, profile: Profile, uv: Uv, python: P
     with tempfile.TemporaryDirectory(prefix="envspec-toolkit-") as work:
         project = Path(work) / "toolkit"
         wanted = [f"{METAPACKAGE}[{component}]", f"{package}=={version}"]
-        write_project(project, profile, requirements=wanted, overrides=[])
+        resolution_project(profile, wanted).write(project)
         try:
             uv.lock(project, python, None)
         except UsageError:

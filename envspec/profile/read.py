@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from envspec.data.architectures import find_known, known_archs, parse_arch
+from envspec.data.gpus import gpu_typed
 from envspec.data.reserved_variables import settable
 from envspec.profile.load import load_with_bases
 from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
@@ -92,7 +93,9 @@ class _Reader:
         arch = parse_arch(text)
         known = [f"{row.arch}{v}" for row in known_archs() for v in ("", *row.variants)]
         if arch is None:
-            table.fail("arch", f"is not a GPU architecture: {show(text)}", fix=nearest(text, known))
+            gpu = gpu_typed(text)
+            fix = f'the {gpu.name} has: arch = "{gpu.compiles_for}"' if gpu else nearest(text, known)
+            table.fail("arch", f"is not a GPU architecture: {show(text)}", fix=fix)
         if find_known(arch) is None:
             table.fail(
                 "arch",

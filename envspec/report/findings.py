@@ -6,10 +6,12 @@ report cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import msgspec
+
+from envspec.report.errors import StageError
 
 
 class Severity(str, Enum):
@@ -51,9 +53,33 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """The findings that make the command fail."""
         return tuple(f for f in self.findings if f.severity is Severity.ERROR)
 
+    @property
+    def error_codes(self) -> tuple[str, ...]:
+        """Return the codes of the errors, each once, by name."""
+        return tuple(sorted({f.code for f in self.errors}))
+
     def __bool__(self) -> bool:
         """True if nothing is wrong that is known to be wrong."""
         return not self.errors
+
+
+class FailedReport(StageError):
+    """A report with errors ends a command. Whoever shows the error shows `report` before it, as text or as JSON."""
+
+    def __init__(self, code: str, what: str, report: Report, *, where: str, fix: str) -> None:
+        super().__init__(code, f"{what}: {', '.join(report.error_codes)}", where=where, fix=fix)
+        self.report = report
+
+
+def allow(findings: Iterable[Finding], codes: frozenset[str]) -> Iterator[Finding]:
+    """Yield the findings; errors of these codes become notes, whose message says so."""
+    for finding in findings:
+        if finding.code in codes and finding.severity is Severity.ERROR:
+            yield msgspec.structs.replace(
+                finding, severity=Severity.NOTE, message=f"allowed: {finding.message}"
+            )
+        else:
+            yield finding
 
 
 _ORDER = {severity: rank for rank, severity in enumerate(Severity)}

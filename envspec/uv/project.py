@@ -1,74 +1,129 @@
-"""The throw-away project in which uv resolves and installs."""
+"""The throw-away project in which uv resolves and installs: one value, and the only writer of its `pyproject.toml`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from envspec.profile import Profile
+from envspec.profile.model import Index
 
 ROOT = "profile"
 """The name of the project that stands for a profile: uv.lock has it as a package."""
 
-_FAR_FUTURE = '"2100-01-01T00:00:00Z"'
+_FAR_FUTURE = "2100-01-01T00:00:00Z"
 
 
-def write_project(
-    project: Path,
+class UvProject(msgspec.Struct, frozen=True, kw_only=True):
+    """What uv is asked for. Fields that are empty are not written: uv's own default is in force."""
+
+    requires_python: str = ""
+    requirements: tuple[str, ...] = ()
+    """What is asked for, in PEP 508 form; for an installation from a list of requirements nothing is."""
+    overrides: tuple[str, ...] = ()
+    """Versions that win over what any package asks for, in PEP 508 form."""
+    machines: tuple[str, ...] = ()
+    """The machines, such as `x86_64`, for which the resolution has to hold, on Linux."""
+    indexes: tuple[Index, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
+    """(package, index): which packages come from which index and from no other."""
+    exclude_newer: str = ""
+    """RFC 3339: only files uploaded before it exist for the resolver."""
+    any_date: tuple[str, ...] = ()
+    """Packages to which `exclude_newer` does not apply."""
+    allow_sdists: bool = False
+    """Whether source distributions may be built. uv has no switch for single packages when it locks: that is checked afterwards."""
+
+    @property
+    def text(self) -> str:
+        """The content of `pyproject.toml`."""
+        return "\n".join(self._lines()) + "\n"
+
+    def write(self, directory: Path) -> None:
+        """Write `pyproject.toml` into a directory, which is made if it is not there."""
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "pyproject.toml").write_text(self.text, encoding="utf-8")
+
+    def _lines(self) -> Iterable[str]:
+        yield from ("[project]", f'name = "{ROOT}"', 'version = "0"')
+        if self.requires_python:
+            yield f"requires-python = {_string(self.requires_python)}"
+        yield f"dependencies = {_strings(self.requirements)}"
+        yield from ("[tool.uv]", "package = false", f"no-build = {_boolean(not self.allow_sdists)}")
+        if self.exclude_newer:
+            yield f"exclude-newer = {_string(self.exclude_newer)}"
+        if self.exclude_newer and self.any_date:
+            later = ", ".join(f"{_string(name)} = {_string(_FAR_FUTURE)}" for name in self.any_date)
+            yield f"exclude-newer-package = {{ {later} }}"
+        if self.machines:
+            markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in self.machines]
+            yield f"environments = {_strings(markers)}"
+        if self.overrides:
+            yield f"override-dependencies = {_strings(self.overrides)}"
+        for index in self.indexes:
+            yield from _index_lines(index)
+        if self.sources:
+            yield "[tool.uv.sources]"
+        for package, name in self.sources:
+            yield f"{_string(package)} = {{ index = {_string(name)} }}"
+
+
+def resolution_project(
     profile: Profile,
+    requirements: Iterable[str],
+    overrides: Iterable[str] = (),
     *,
-    requirements: Sequence[str],
-    overrides: Sequence[str],
     any_date: Sequence[str] = (),
-) -> None:
-    """The `pyproject.toml` that asks uv for what the profile asks. `any_date` names packages to which no date applies."""
-    project.mkdir(parents=True)
-    uv: list[str] = ["package = false", f"no-build = {'false' if profile.allow_sdists else 'true'}"]
-    if profile.allow_sdists:
-        # Wheels only, but for the named packages: uv has no such switch for locking, so it is checked afterwards.
-        uv[-1] = "no-build = false"
-    if profile.exclude_newer:
-        uv.append(f"exclude-newer = {json.dumps(profile.exclude_newer)}")
-        if any_date:
-            later = ", ".join(f"{json.dumps(name)} = {_FAR_FUTURE}" for name in any_date)
-            uv.append(f"exclude-newer-package = {{ {later} }}")
-    markers = [f"sys_platform == 'linux' and platform_machine == '{m}'" for m in profile.machines]
-    uv.append(f"environments = {json.dumps(markers)}")
-    uv.append(f"override-dependencies = {json.dumps(list(overrides))}")
-    text = [
-        "[project]",
-        f'name = "{ROOT}"',
-        'version = "0"',
-        f"requires-python = {json.dumps(profile.python.versions)}",
-        f"dependencies = {json.dumps(list(requirements))}",
-        "[tool.uv]",
-        *uv,
-        *index_tables(profile),
-        *source_table(profile),
-    ]
-    (project / "pyproject.toml").write_text("\n".join(text) + "\n", encoding="utf-8")
+) -> UvProject:
+    """The project that resolves requirements as a profile wants it: its Pythons, machines, indexes and date."""
+    return UvProject(
+        requires_python=profile.python.versions,
+        requirements=tuple(requirements),
+        overrides=tuple(overrides),
+        machines=profile.machines,
+        indexes=profile.indexes,
+        sources=sources_of(profile),
+        exclude_newer=profile.exclude_newer,
+        any_date=tuple(any_date),
+        allow_sdists=bool(profile.allow_sdists),
+    )
 
 
-def source_table(profile: Profile) -> list[str]:
-    """`[tool.uv.sources]`: which packages the profile takes from which index."""
-    sources = {p.name: p.index for p in profile.packages if p.index}
-    lines = [f"{name} = {{ index = {json.dumps(index)} }}" for name, index in sources.items()]
-    return ["[tool.uv.sources]", *lines] if lines else []
+def installation_project(indexes: Iterable[Index]) -> UvProject:
+    """The project from which locked files are installed.
 
-
-def index_tables(profile: Profile, *, open_to_all: bool = False) -> list[str]:
-    """`[[tool.uv.index]]` for each index of the profile, in order.
-
-    `open_to_all` drops `explicit`: where requirements stand in a file, uv knows no sources, and the hashes decide.
+    Every index serves every package: where requirements stand in a file, uv knows no sources, and the hashes decide. What
+    may be built from source is said when `Uv.install` is called.
     """
-    lines = []
-    for index in profile.indexes:
-        lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(index.url)}"]
-        lines += [
-            f"default = {str(index.default).lower()}",
-            f"explicit = {str(index.explicit and not open_to_all).lower()}",
-        ]
-        if index.flat:
-            lines.append('format = "flat"')
-    return lines
+    return UvProject(
+        indexes=tuple(msgspec.structs.replace(index, explicit=False) for index in indexes), allow_sdists=True
+    )
+
+
+def sources_of(profile: Profile) -> tuple[tuple[str, str], ...]:
+    """(package, index) for the packages that a profile takes from an index by name."""
+    return tuple((package.name, package.index) for package in profile.packages if package.index)
+
+
+def _index_lines(index: Index) -> Iterable[str]:
+    yield from ("[[tool.uv.index]]", f"name = {_string(index.name)}", f"url = {_string(index.url)}")
+    yield f"default = {_boolean(index.default)}"
+    yield f"explicit = {_boolean(index.explicit)}"
+    if index.flat:
+        yield 'format = "flat"'
+
+
+def _string(text: str) -> str:
+    """A basic string of TOML: as in JSON, but for characters beyond the basic plane and for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _strings(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_string, texts))}]"
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"

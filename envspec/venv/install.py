@@ -22,10 +22,17 @@ from envspec.lock.selection import needed_packages
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import counted
-from envspec.uv.project import index_tables
+from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
 from envspec.venv.inventory import Inventory, read_tree, require_whole, take_inventory
-from envspec.venv.owners import Conflict, InstalledPackage, conflicts, installed_packages, owned_files, preferred
+from envspec.venv.owners import (
+    Conflict,
+    InstalledPackage,
+    conflicts,
+    installed_packages,
+    owned_files,
+    preferred,
+)
 
 
 class Venv(msgspec.Struct, frozen=True):
@@ -46,8 +53,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     `record-damaged`.
     """
     needed = needed_packages(lock, python)
-    work.mkdir(parents=True, exist_ok=True)
-    (work / "pyproject.toml").write_text(_project(profile), encoding="utf-8")
+    installation_project(profile.indexes).write(work)
     uv.venv(at, python.path, work, prompt=profile.name)
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
@@ -63,18 +69,6 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
         )
         uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists)
     return _read_back(profile, needed, at, python, scaffold)
-
-
-def _project(profile: Profile) -> str:
-    lines = [
-        "[project]",
-        'name = "install"',
-        'version = "0"',
-        "[tool.uv]",
-        "package = false",
-        *index_tables(profile, open_to_all=True),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:
@@ -100,7 +94,9 @@ def _read_back(
     require_whole(at, tree, owned, scaffold)
     _require_winners(site, winners)
     inventory = take_inventory(at, site_packages, tree, owned, packages)
-    return Venv(at, site, packages, tuple((path, package) for path, (package, _) in winners.items()), inventory)
+    return Venv(
+        at, site, packages, tuple((path, package) for path, (package, _) in winners.items()), inventory
+    )
 
 
 def _require_locked(

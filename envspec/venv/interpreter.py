@@ -6,25 +6,18 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from envspec.report.errors import UsageError, WorldError
+from envspec.host.python import ChosenPython, ask, minor_of, pyenv_directories
 from envspec.profile import Profile
+from envspec.report.errors import UsageError, WorldError
 from envspec.uv.run import Interpreter, Uv
-from envspec.host.python import ChosenPython, minor_of, ask, pyenv_directories
-
-
 
 _VERSION = re.compile(r"3(\.\d{1,3}){0,2}")
-
-
 
 
 def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = None) -> ChosenPython:
@@ -103,12 +96,6 @@ def resolving_python(profile: Profile, uv: Uv) -> Path:
     if SpecifierSet(profile.python.versions).contains(platform.python_version(), prereleases=True):
         return Path(sys.executable)
     return choose_python(profile, uv, Path("/")).path
-
-
-
-
-
-
 
 
 def _rank(found: Interpreter, prefer: str) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:

@@ -157,7 +157,10 @@ def _require_unmodified(
             times.setdefault(row.owner, []).append(tree[row.path].mtime_ns)
     unpacked = {owner: median_low(found) + _UNPACKING_NS for owner, found in times.items()}
     for row in of_wheels:
-        if tree[row.path].mtime_ns > unpacked.get(row.owner, 0) and file_sha256(venv / row.path) != row.sha256:
+        if (
+            tree[row.path].mtime_ns > unpacked.get(row.owner, 0)
+            and file_sha256(venv / row.path) != row.sha256
+        ):
             raise _corrupt(venv, row.owner, row.path, f"{row.path} is not the file that its wheel brought")
 
 

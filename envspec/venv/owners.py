@@ -68,7 +68,9 @@ def distributions(site: Path) -> tuple[Distribution, ...]:
     found = []
     try:
         with os.scandir(site) as entries:
-            names = [e.name for e in entries if e.name.endswith(_DIST_INFO) and e.is_dir(follow_symlinks=False)]
+            names = [
+                e.name for e in entries if e.name.endswith(_DIST_INFO) and e.is_dir(follow_symlinks=False)
+            ]
     except OSError:
         return ()
     for directory in names:

@@ -17,6 +17,7 @@ from packaging.version import Version
 
 from envspec.data import load_toml
 from envspec.report.errors import UsageError, WorldError
+from envspec.uv.project import UvProject
 from envspec.uv.run import Uv
 from envspec.wheels.file import ResolvedFile
 
@@ -48,10 +49,7 @@ def index_of(package: str, uv: Uv, python: Path) -> str:
     """The address of the index from which uv takes a package."""
     with tempfile.TemporaryDirectory(prefix="envspec-index-") as work:
         project = Path(work)
-        (project / "pyproject.toml").write_text(
-            f'[project]\nname = "profile"\nversion = "0"\nrequires-python = ">=3.10"\ndependencies = [{json.dumps(package)}]\n'
-            "[tool.uv]\npackage = false\n"
-        )
+        UvProject(requires_python=">=3.10", requirements=(package,), allow_sdists=True).write(project)
         try:
             uv.lock(project, python, None)
         except UsageError as error:

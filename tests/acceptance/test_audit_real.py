@@ -17,13 +17,12 @@ from envspec.audit.binaries import read_binaries
 from envspec.audit.fatbin import read_modules
 from envspec.audit.gpu_findings import FileCode, read_gpu_inventory
 from envspec.audit.run import link_all
-from envspec.cli.audit import AuditRequest, run_audit
-from envspec.cli.progress import make_progress
 from envspec.cli.render import render_report
 from envspec.report.findings import Finding, Report, Severity
 from envspec.report.text import render_finding
 from envspec.uv.run import find_uv
 from tests.acceptance.conftest import environment_of
+from tests.support.command import report_of
 from tests.support.loader_oracle import Answer, ask_the_loader
 
 pytestmark = pytest.mark.built
@@ -62,7 +61,7 @@ def reason(answer: Answer) -> str:
 
 def audited(out: Path, *, gpu_code: bool = False) -> Report:
     """The audit of an output directory."""
-    return run_audit(AuditRequest(out=out, gpu_code=gpu_code), make_progress())
+    return report_of("audit", "--out", out, *(["--gpu-code"] if gpu_code else []))
 
 
 def errors(out: Path) -> list[Finding]:

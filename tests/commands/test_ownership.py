@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from envspec.cli.audit import AuditRequest, run_audit
-from envspec.cli.progress import make_progress
-from envspec.cli.verify import run_verify
 from envspec.report.findings import Finding, Report
+from tests.support.command import report_of
 from tests.support.site import TrustSite, site_packages
 
 Harm = Callable[[Path, Path], object]
@@ -182,9 +180,9 @@ def test_audit_and_verify_give_one_answer(built: Path, tmp_path: Path, case: str
     out = tmp_path / "out"
     shutil.copytree(built, out, symlinks=True)
     harm(out, site_packages(out))
-    for check_contents in (False, True):
-        verified = said(run_verify(out, check_contents, make_progress()))
-        audited = said(run_audit(AuditRequest(out=out, check_contents=check_contents), make_progress()))
+    for options in ([], ["--hash"]):
+        verified = said(report_of("verify", "--out", out, *options))
+        audited = said(report_of("audit", "--out", out, *options))
         assert audited == verified
         kinds = {(f.code, f.severity.value, f.subject) for f in verified}
         assert kinds >= expected and (kinds == expected or case == "the whole venv")

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from envspec.check.engine import all_rules, run_rules
-from envspec.check.facts import Origin, Selection, ToolkitReleases
+from envspec.check.facts import CheckInput, Selection, ToolkitReleases
+from envspec.check.rules import RULES
 from envspec.data.toolkit_components import package_of
 from envspec.lock import Lock, LockedPackage
 from envspec.lock.selection import Selected
 from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.findings import Severity
+from envspec.report.rules import run_rules
 from envspec.toolkit.layout import plan_tree, write_tree
 from envspec.uv.run import find_uv
 from envspec.venv.owners import installed_packages
@@ -78,9 +79,9 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
     facts = {
         ToolkitReleases: toolkit,
         Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, asks={}),
-        Origin: Origin(profile, lock),
+        CheckInput: CheckInput(profile, lock),
     }
-    rules = [r for r in all_rules() if r.code in toolkit_rules()]
+    rules = [r for r in RULES.all() if r.code in toolkit_rules()]
     return {f.code for f in run_rules(rules, facts) if f.severity is Severity.ERROR}
 
 

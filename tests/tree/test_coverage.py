@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from envspec.check.engine import all_rules
-from envspec.cli.explain import all_codes
+from envspec.check.rules import RULES
+from envspec.cli.codes import all_codes
 from envspec.diagnose.knowledge import knowledge
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.probe.rows import probe_rows
 from scripts.coverage import CoverageRow, coverage
 
 KNOWN = {
-    "check": {rule.code for rule in all_rules()},
-    "audit": {code.code for code in all_codes() if "audit" in code.command},
-    "doctor": {row.name for row in all_checks()},
+    "check": {rule.code for rule in RULES.all()},
+    "audit": {code.code for code in all_codes() if code.command in ("audit", "verify")},
+    "doctor": {row.code for row in CHECKS.all()},
     "probe": {row.name for row in probe_rows()},
 }
 

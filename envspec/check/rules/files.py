@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
-from envspec.check.facts import Origin, Selection
+from envspec.check.facts import CheckInput, Selection
+from envspec.check.rules import RULES
 from envspec.data.compatibility import known_winners
 from envspec.report.findings import Finding, counted, error, note
 from envspec.wheels.file import WheelLooks
 
 
-@rule("file-conflict", needs=(WheelLooks, Origin, Selection))
-def contested_paths_have_a_winner(
-    looks: WheelLooks, origin: Origin, selection: Selection
-) -> Iterator[Finding]:
-    """No two packages own one path with different content, unless the profile says which one wins."""
+@RULES.rule("No two packages own one path with different content, unless the profile says which one wins.")
+def file_conflict(looks: WheelLooks, given: CheckInput, selection: Selection) -> Iterator[Finding]:
     owners: dict[str, list[tuple[str, int, int]]] = {}
     for package, look in sorted(looks.by_package.items()):
         for member in look.members:
@@ -24,7 +21,7 @@ def contested_paths_have_a_winner(
     for path, who in owners.items():
         if len(who) > 1 and len({(crc, size) for _, crc, size in who}) > 1:
             contested.setdefault(tuple(sorted(p for p, _, _ in who)), []).append(path)
-    winners = origin.profile.winners
+    winners = given.profile.winners
     for packages, paths in sorted(contested.items()):
         declared = [p for p in packages if p in winners]
         if declared:

@@ -5,37 +5,35 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
-from envspec.check.facts import Origin, Selection, admits
+from envspec.check.facts import CheckInput, Selection, admits
+from envspec.check.rules import RULES
 from envspec.check.rules.toolkit import torch_cuda
 from envspec.data.compatibility import known_breakages
 from envspec.report.findings import Finding, error, warning
 
 
-@rule("lock-outdated", needs=(Origin,))
-def lock_is_of_this_profile(origin: Origin) -> Iterator[Finding]:
-    """The lock was made from this profile."""
-    if origin.lock.profile_digest != origin.profile.lock_digest:
+@RULES.rule("The lock was made from this profile.")
+def lock_outdated(given: CheckInput) -> Iterator[Finding]:
+    if given.lock.profile_digest != given.profile.lock_digest:
         yield error(
             "lock-outdated",
-            origin.profile.lock_path.name,
-            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}",
-            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
+            given.profile.lock_path.name,
+            f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}",
+            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
         )
-    elif origin.kept_digest not in ("", origin.profile.lock_digest):
+    elif given.kept_digest not in ("", given.profile.lock_digest):
         yield warning(
             "lock-outdated",
-            origin.profile.lock_path.name,
-            f"{origin.profile.lock_path.name} was made from another version of {origin.profile.path.name}; "
+            given.profile.lock_path.name,
+            f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}; "
             "what a new lock would hold was checked",
-            fix=f"lock again: envspec lock {shlex.quote(str(origin.profile.path))}",
+            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
         )
 
 
-@rule("local-label-claim", needs=(Origin, Selection))
-def label_claims_are_true(origin: Origin, selection: Selection) -> Iterator[Finding]:
-    """A label such as +cu130 is true of what is locked."""
-    for request in origin.profile.packages:
+@RULES.rule("A label such as +cu130 is true of what is locked.")
+def local_label_claim(given: CheckInput, selection: Selection) -> Iterator[Finding]:
+    for request in given.profile.packages:
         if not request.local or request.name != "torch" or "torch" not in selection.chosen:
             continue
         version = selection.chosen["torch"].version
@@ -51,10 +49,9 @@ def label_claims_are_true(origin: Origin, selection: Selection) -> Iterator[Find
             )
 
 
-@rule("floating", needs=(Origin, Selection))
-def the_set_does_not_float(origin: Origin, selection: Selection) -> Iterator[Finding]:
-    """The profile says until when releases count, so that locking again gives the same set."""
-    if not origin.profile.exclude_newer:
+@RULES.rule("The profile says until when releases count, so that locking again gives the same set.")
+def floating(given: CheckInput, selection: Selection) -> Iterator[Finding]:
+    if not given.profile.exclude_newer:
         yield warning(
             "floating",
             "resolve.exclude-newer",
@@ -63,9 +60,8 @@ def the_set_does_not_float(origin: Origin, selection: Selection) -> Iterator[Fin
         )
 
 
-@rule("known-broken", needs=(Selection,))
-def no_known_broken_pair(selection: Selection) -> Iterator[Finding]:
-    """No two packages of the set are known to break each other."""
+@RULES.rule("No two packages of the set are known to break each other.")
+def known_broken(selection: Selection) -> Iterator[Finding]:
     for row in known_breakages():
         first, second = selection.version(row.package), selection.version(row.beside)
         if first is None or second is None:

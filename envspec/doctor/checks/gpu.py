@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from packaging.version import InvalidVersion, Version
 
-from envspec.data.architectures import known_archs
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
-from envspec.doctor.engine import Wanted, check
+from envspec.data.gpus import gpu_reported
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.driver import loaded_driver
 from envspec.host.ld_cache import candidates
 from envspec.host.machine import Host
@@ -21,9 +21,8 @@ _SMALLEST_DRIVER_LIBRARY = 4 << 20
 """Stubs have 20 KB to 300 KB, every libcuda of a driver of this decade more than 10 MB."""
 
 
-@check("host-driver")
-def driver_is_new_enough(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The NVIDIA driver is loaded, and not older than the profile's minimum."""
+@CHECKS.rule("The NVIDIA driver is loaded, and not older than the profile's minimum.")
+def host_driver(host: Host, wanted: Wanted) -> Iterator[Finding]:
     version = loaded_driver(host)
     if version is None:
         yield from _no_driver(host)
@@ -100,9 +99,8 @@ def pci_cards(host: Host) -> list[str]:
     ]
 
 
-@check("host-gpu")
-def gpus_are_of_the_architecture(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The GPUs can be used by this process, and are of the profile's architecture."""
+@CHECKS.rule("The GPUs can be used by this process, and are of the profile's architecture.")
+def host_gpu(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         value = host.environ.get(name)
         if value is not None and value.strip().lower() in ("", "-1", "none", "void", "nodevfiles"):
@@ -171,32 +169,17 @@ def _gpus(host: Host) -> Iterator[tuple[str, tuple[int, int] | None, str]]:
             r"^Model:\s*(.+?)\s*$", host.text(f"{base}/{address}/information") or "", re.MULTILINE
         )
         name = found[1] if found else f"the GPU at {address}"
-        yield name, capability_of(name), f"{base}/{address}/information, and envspec's table of architectures"
+        yield name, capability_of(name), f"{base}/{address}/information, and envspec's table of GPUs"
 
 
 def capability_of(model: str) -> tuple[int, int] | None:
-    """The compute capability of a GPU by its name, if the table of architectures names it."""
-    best: tuple[int, tuple[int, int]] | None = None
-    for row in known_archs():
-        major, minor = map(int, row.arch.split("."))
-        for gpu in row.gpus:
-            if _named(gpu, model) and (best is None or len(gpu) > best[0]):
-                best = (len(gpu), (major, minor))
-    return best[1] if best else None
+    """The compute capability of a GPU by the name that the driver reports, if the table of GPUs has it."""
+    known = gpu_reported(model)
+    return known.capability if known else None
 
 
-def _named(gpu: str, model: str) -> bool:
-    """`RTX 50 series` is every RTX 50xx; other names have to be in the model's as words."""
-    if series := re.fullmatch(r"(\w+) (\d\d) series", gpu):
-        return re.search(rf"\b{series[1]} {series[2]}\d\d\b", model) is not None
-    if inner := re.search(r"\((\w+)\)", gpu):
-        gpu = inner[1]
-    return re.search(rf"\b{re.escape(gpu)}\b", model) is not None
-
-
-@check("host-libcuda")
-def libcuda_is_the_drivers_own(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The libcuda.so.1 that a process would load belongs to the driver: no stub, no compat package."""
+@CHECKS.rule("The libcuda.so.1 that a process would load belongs to the driver: no stub, no compat package.")
+def host_libcuda(host: Host, wanted: Wanted) -> Iterator[Finding]:
     driver = loaded_driver(host)
     found = list(candidates(host, "libcuda.so.1"))
     if not found:

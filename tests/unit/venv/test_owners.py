@@ -95,7 +95,14 @@ def test_of_several_owners_the_declared_one_has_the_file(tmp_path: Path) -> None
 
 def test_what_an_added_package_says_of_other_places_is_left_out(tmp_path: Path) -> None:
     site = tmp_path / SITE
-    rows = ["g.py,,", "../../../bin/g,,", "../../../../x,,", "/etc/passwd,,", "a\0b,,", "../../../a/../../x,,"]
+    rows = [
+        "g.py,,",
+        "../../../bin/g,,",
+        "../../../../x,,",
+        "/etc/passwd,,",
+        "a\0b,,",
+        "../../../a/../../x,,",
+    ]
     dist_info(site, "guest-3.dist-info", *rows, installer="uv\n")
     guest = added_package(site, SITE, distributions(site)[0])
     assert guest.paths == {

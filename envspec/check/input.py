@@ -1,4 +1,4 @@
-"""What a check is about: the profile, a lock for it, and the interpreter it is for."""
+"""What is checked: a profile, a lock for it, and the Python it is for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
-from envspec.check.facts import Origin
+from envspec.check.facts import CheckInput
 from envspec.host.python import ask
 from envspec.lock import Lock, read_lock
 from envspec.lock.resolve import resolve
@@ -22,15 +20,8 @@ from envspec.uv.run import Uv
 from envspec.venv.interpreter import resolving_python
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What is checked: the lock, and why there is no better one, if the resolver refused."""
-
-    origin: Origin
-    refusal: UsageError | None = None
-
-
 def target_of(profile: Profile, python: str | None) -> Target:
-    """What to check for: the interpreter or minor that was named, else the preferred minor, on this machine.
+    """Return what to check for: the interpreter or minor that was named, else the preferred minor, on this machine.
 
     No interpreter has to be there: a check installs nothing.
     """
@@ -43,20 +34,21 @@ def target_of(profile: Profile, python: str | None) -> Target:
     )
 
 
-def load(profile: Profile, uv: Uv, progress: Progress, *, frozen: bool = False) -> Subject:
-    """The lock of a profile, or what a new one would hold: a check writes nothing.
+def read_input(profile: Profile, uv: Uv, progress: Progress, *, frozen: bool = False) -> CheckInput:
+    """Return the lock of a profile, or what a new one would hold: a check writes nothing.
 
-    Where the resolver has no set at all, one in which the profile's pins win is looked at, to say what does not fit.
+    Where the resolver has no set at all, one in which the profile's pins win is checked, to say what does not fit.
+    Raises UsageError `lock-missing` if a lock is insisted on (`frozen`), and what resolving raises.
     """
     kept = read_lock(profile.lock_path)
     if kept is not None and (frozen or kept.profile_digest == profile.lock_digest):
-        return Subject(origin=Origin(profile, kept, kept.profile_digest))
+        return CheckInput(profile, kept, kept.profile_digest)
     if frozen:
         raise UsageError("lock-missing", f"there is no lock {profile.lock_path}", where="--frozen")
     with progress.stage("lock") as stage:
         found, refusal = _resolve(profile, uv.with_reporter(stage.detail), kept)
         stage.result = f"{len(found.packages)} packages, resolved for this check alone"
-    return Subject(origin=Origin(profile, found, kept.profile_digest if kept else ""), refusal=refusal)
+    return CheckInput(profile, found, kept.profile_digest if kept else "", refusal)
 
 
 def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageError | None]:
@@ -75,7 +67,7 @@ def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageEr
 
 
 def _suspects(profile: Profile, refusal: UsageError) -> Iterator[tuple[str, ...]]:
-    """Which exact pins of the profile to let win: each that uv's reason names, alone, then all of them."""
+    """Yield which exact pins of the profile to let win: each that uv's reason names, alone, then all of them."""
     pins = [p.name for p in profile.packages if p.specifier.startswith("==")]
     named = [
         name for name in pins if re.search(rf"(?<![a-z0-9-]){re.escape(name)}(?![a-z0-9-])", refusal.why)
