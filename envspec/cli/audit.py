@@ -14,7 +14,7 @@ from envspec.cli.progress import make_progress
 from envspec.cli.show import show_report
 from envspec.integrity.drift import files_now, find_drift, owners_now
 from envspec.integrity.drift_findings import drift_findings
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 
 
 @click.command("audit")
