@@ -15,9 +15,10 @@ from envspec.activation.process import process_environment
 from envspec.activation.script import fingerprint, render_script
 from envspec.activation.startup_pth import write_pth_files
 from envspec.activation.values import ScriptValues
-from envspec.build.publish import publish, require_digest, seal
+from envspec.build.publish import build_manifest, publish, require_digest
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
+from envspec.host.machine import Host
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, read_lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
@@ -30,7 +31,7 @@ from envspec.output.lock import locked
 from envspec.output.manifest import BuildInputs, ManifestHead, read_head
 from envspec.profile import Profile, read_profile
 from envspec.report.errors import EnvspecError, StageError
-from envspec.report.findings import Finding, Report, Severity
+from envspec.report.findings import Finding, Report, Severity, counted
 from envspec.report.progress import Progress
 from envspec.report.text import count_findings, render_finding
 from envspec.toolkit.layout import LAYOUT_VERSION
@@ -76,7 +77,7 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     uv = Uv(base_env=environ, offline=request.offline)
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
-        cxx = find_cxx(environ)
+        cxx = Path(find_cxx(Host(environ=environ)))
         validate(request.out)
         python = choose_python(profile, uv, Path("/"), wanted=request.python)
         output = create(request.out)
@@ -201,7 +202,7 @@ class _Build:
         from envspec.report.findings import Severity
 
         try:
-            found = verify(self.output, generation, thorough=False)
+            found = verify(self.output, generation)
         except EnvspecError:
             return True
         return any(f.severity is Severity.ERROR for f in found.findings)
@@ -248,8 +249,8 @@ class _Build:
             venv = install(self.profile, lock, self.python, uv, generation.venv, self.output.work / "install")
             count = sum(len(p.rows) for p in venv.packages)
             stage.result = f"{len(venv.packages)} packages, {count} files"
-            if venv.conflicts:
-                stage.result += f", {len(venv.conflicts)} contested paths with the declared winner"
+            if venv.winners:
+                stage.result += f", {counted(len(venv.winners), 'file conflict')} settled as declared"
         return venv
 
     def toolkit(self, venv: Venv, generation: Generation) -> Toolchain:
@@ -281,6 +282,7 @@ class _Build:
     def audit(self, lock: Lock, venv: Venv, values: ScriptValues, generation: Generation) -> Report:
         from envspec.audit.environment import describe
         from envspec.audit.run import audit
+        from envspec.venv.owners import Owners
 
         with self.progress.stage("audit") as stage:
             environment = describe(
@@ -289,10 +291,16 @@ class _Build:
                 machine=self.python.machine,
                 arch=self.profile.gpu.arch,
                 minimum_driver=self.profile.gpu.minimum_driver,
-                packages=tuple((p.name, p.version) for p in needed_packages(lock, self.python)),
-                winners=venv.winners(self.profile),
             )
-            found = audit(environment, str(self.output.root), allowed=self.allowed, packages=venv.packages)
+            files = venv.inventory.rows
+            owners = Owners(
+                values.site_packages,
+                ((row.path, row.owner) for row in files),
+                ((package.name, package.version) for package in venv.packages),
+            )
+            found = audit(
+                environment, str(self.output.root), (row.path for row in files), owners, allowed=self.allowed
+            )
             stage.result = count_findings(found)
         for finding in found.findings:
             if finding.severity is not Severity.NOTE:
@@ -335,8 +343,8 @@ class _Build:
         generation: Generation,
     ) -> str:
         with self.progress.stage("publish") as stage:
-            stage.detail("taking stock of every file")
-            sealed = seal(
+            stage.detail("building the manifest")
+            built = build_manifest(
                 profile=self.profile,
                 lock=lock,
                 python=self.python,
@@ -349,12 +357,12 @@ class _Build:
                 generation=generation,
                 output=self.output,
             )
-            require_digest(sealed.manifest.digest, self.expected)
+            require_digest(built.manifest.digest, self.expected)
             with self.lock_written():
-                publish(sealed, generation, self.output)
+                publish(built, generation, self.output)
             remove_tree(self.output.work)
-            stage.result = f"generation {generation.number} is current, {sealed.manifest.digest[:19]}"
-        return sealed.manifest.digest
+            stage.result = f"generation {generation.number} is current, {built.manifest.digest[:19]}"
+        return built.manifest.digest
 
     @contextlib.contextmanager
     def lock_written(self) -> Iterator[None]:

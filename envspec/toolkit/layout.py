@@ -17,7 +17,7 @@ import msgspec
 
 from envspec.data import load_table
 from envspec.report.errors import EnvspecError
-from envspec.venv.record import InstalledPackage
+from envspec.venv.owners import InstalledPackage
 
 LAYOUT_VERSION = 1
 """Raised whenever the same wheels would give another tree."""

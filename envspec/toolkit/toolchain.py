@@ -12,7 +12,7 @@ from envspec.report.errors import EnvspecError
 from envspec.toolkit.layout import ToolkitTree, plan_tree
 from envspec.toolkit.stub import HEADERS, driver_symbols, stub_library
 from envspec.toolkit.write import changed_paths, put_back, write_tree
-from envspec.venv.record import InstalledPackage
+from envspec.venv.owners import InstalledPackage
 
 
 class Toolchain(msgspec.Struct, frozen=True):
