@@ -15,7 +15,7 @@ import click
 
 from envspec.activation.process import process_environment
 from envspec.activation.values import ScriptValues
-from envspec.cli.explain import all_codes
+from envspec.cli.codes import all_codes
 from envspec.cli.main import cli
 from envspec.data.architectures import known_archs
 from envspec.data.gpus import gpus_of
@@ -154,6 +154,7 @@ def _cli() -> list[str]:
                     ),
                     (str(int(Exit.USAGE)), "the call or the profile is wrong"),
                     (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.INTERNAL)), "a fault of envspec itself"),
                     (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
                 ]
             ),
@@ -162,7 +163,7 @@ def _cli() -> list[str]:
         "`run` is replaced by its command, so its exit code is that of the command.",
         "",
     ]
-    for name, command in sorted(cli.commands.items()):
+    for name, command in cli.commands.items():
         lines += [*_command(name, command), ""]
     return lines
 
@@ -203,7 +204,7 @@ def _codes() -> list[str]:
         "(`probe-*`) demand. A rule answers error, warning, note or unknown; errors end in exit code 1 unless, for the check,",
         "`--allow CODE` makes notes of them.",
         "",
-        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.rule)),
+        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.command)),
         "",
         "## Errors",
         "",
@@ -211,7 +212,7 @@ def _codes() -> list[str]:
         "",
         *_table(
             ("code", "exit", "meaning"),
-            ((_linked(c.code), str(int(Exit[c.exit.name])), c.means) for c in all_codes() if not c.rule),
+            ((_linked(c.code), str(int(c.exit.exit)), c.means) for c in all_codes() if not c.command),
         ),
     ]
 

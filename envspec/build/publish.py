@@ -79,6 +79,7 @@ def seal(
             for p, f in needed_files(lock, python)
         ),
         winners=won,
+        precedence=profile.winners,
         findings=findings,
         allowed=inputs.allowed,
         toolkit=toolkit,

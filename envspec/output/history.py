@@ -9,9 +9,9 @@ import msgspec
 
 from envspec.fs import remove_tree
 from envspec.host.processes import unseen, users_of
-from envspec.output.claim import current_generation, existing, unbuilt
+from envspec.output.claim import existing, unbuilt
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import ManifestHead, read_head
+from envspec.output.manifest import read_head
 from envspec.report.errors import EnvspecError, UsageError
 
 
@@ -37,18 +37,14 @@ class GenerationList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GcResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed and what was kept because processes use it."""
+    """What was removed and what was kept because processes use it; `version` is the version of the JSON form."""
 
+    version: int = 1
     removed: tuple[int, ...]
     in_use: tuple[GenerationRow, ...]
     toolchains: tuple[str, ...]
     unseen: int = 0
     """Processes of which this user cannot see what they use."""
-
-
-def current_head(out: Path) -> ManifestHead:
-    """The manifest of the current generation, without its files."""
-    return read_head(current_generation(out)[1].manifest)
 
 
 def list_generations(out: Path) -> GenerationList:

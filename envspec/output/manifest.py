@@ -72,6 +72,8 @@ class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[ManifestPackage, ...]
     winners: tuple[tuple[str, str], ...]
     """(path, package) for every path that several packages own with different content."""
+    precedence: tuple[str, ...] | None = None
+    """The profile's list of packages whose files win; None in a manifest that was written before it was kept."""
     findings: tuple[Finding, ...] = ()
     allowed: tuple[str, ...] = ()
 

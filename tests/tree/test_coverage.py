@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envspec.check.rules import RULES
-from envspec.cli.explain import all_codes
+from envspec.cli.codes import all_codes
 from envspec.diagnose.knowledge import knowledge
 from envspec.doctor.checks import CHECKS
 from envspec.probe.rows import probe_rows

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.cli.doctor import DoctorRequest, read_words, run_doctor
+from envspec.cli.doctor import examine, split_words
 from envspec.cli.main import cli
 from envspec.doctor import run_checks
 from envspec.doctor.checks import CHECKS, Wanted
@@ -156,19 +156,17 @@ def test_links_lead_below_the_root(tmp_path: Path) -> None:
 
 
 def test_words_of_the_call() -> None:
-    assert read_words(("p.toml", "host-gpu"), Path("out")) == DoctorRequest(
-        profile="p.toml", checks=("host-gpu",)
-    )
-    assert read_words(("host-gpu", "env-cuda"), Path("out")).profile is None
-    assert read_words((), Path("out")) == DoctorRequest()
+    assert split_words(("p.toml", "host-gpu")) == ("p.toml", ("host-gpu",))
+    assert split_words(("host-gpu", "env-cuda")) == (None, ("host-gpu", "env-cuda"))
+    assert split_words(()) == (None, ())
     with pytest.raises(UsageError, match="no check 'host-gup'") as caught:
-        read_words(("p.toml", "host-gup"), Path("out"))
+        split_words(("p.toml", "host-gup"))
     assert caught.value.fix == "did you mean host-gpu?"
 
 
 def test_only_the_named_checks_run(tmp_path: Path) -> None:
     machine = healthy(tmp_path, LD_LIBRARY_PATH=":/x/stubs")
-    codes = {f.code for f in run_doctor(DoctorRequest(checks=("env-stubs",)), machine).findings}
+    codes = {f.code for f in examine(None, ("env-stubs",), Path("out"), machine).findings}
     assert codes == {"env-stubs"}
 
 
@@ -184,7 +182,7 @@ def _tree(root: Path) -> list[tuple[str, int]]:
 def test_it_writes_nothing(tmp_path: Path) -> None:
     machine = healthy(tmp_path)
     before = _tree(tmp_path)
-    run_doctor(DoctorRequest(out=Path("/out")), machine)
+    examine(None, (), Path("/out"), machine)
     assert _tree(tmp_path) == before
 
 
