@@ -42,7 +42,7 @@ def _title(text: str) -> str:
         if not line.startswith("# "):
             break
         heading.append(line.removeprefix("# "))
-    return " ".join(heading).partition(". ")[0].rstrip(".")
+    return " ".join(heading).partition(". ")[0].partition(": ")[0].rstrip(".")
 
 
 def starter(stack: Stack, gpu: Gpu, file: str, today: datetime.date) -> str:
