@@ -100,6 +100,19 @@ def _profile() -> list[str]:
         lines += [f"## {title}", ""]
         lines += [*_table(("key", "type", "default", "meaning"), (_key_row(row) for row in rows)), ""]
     lines += [
+        "## In an editor",
+        "",
+        "`envspec/data/profile.schema.json` is a JSON schema, made from the types that this page is made from. Editors with a",
+        "language server for TOML (taplo, Even Better TOML) complete and check keys with it, if the first line of the",
+        "profile names it:",
+        "",
+        "```toml",
+        "#:schema PATH/profile.schema.json",
+        "```",
+        "",
+        "`envspec profiles --schema` prints where it lies in your installation. Versions, GPUs and names are checked when the",
+        "profile is read, not by the schema.",
+        "",
         "## Every key at once",
         "",
         "This shows the syntax; it is no environment that works.",

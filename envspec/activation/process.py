@@ -18,7 +18,10 @@ def process_environment(
     *,
     host: HostFiles | None = None,
 ) -> dict[str, str]:
-    """The environment of a child process: what the script would make of `base_env`."""
+    """Return the environment of a child process: what the script would make of `base_env`.
+
+    Raises UsageError `path-unusable` for a generation at a path that PATH cannot hold.
+    """
     settings = settings_of(values)
     generation = generation_dir.resolve()
     places = {
@@ -44,7 +47,7 @@ def process_environment(
             kept = [element for element in kept if not element.rstrip("/").endswith("/stubs")]
         env[entry.name] = ":".join([*front, *kept])
     if not env.get(settings.computed):
-        env[settings.computed] = str(max_jobs(values.memory_per_job, host))
+        env[settings.computed] = str(max_jobs(values.memory_per_job, host, headroom=values.memory_headroom))
     for setting in settings.plain:
         env[setting.name] = places[setting.value.base] + setting.value.text
     return env

@@ -12,7 +12,7 @@ from envspec.cli.codes import allowed_codes
 from envspec.cli.options import allow_option, hash_option, json_option, out_option
 from envspec.cli.progress import make_progress
 from envspec.cli.show import show_report
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_manifest
 
 

@@ -39,7 +39,7 @@ def init_command(file: Path, gpu_name: str, stack_name: str) -> None:
     """
     if file.suffix != ".toml":
         raise UsageError(
-            "profile-name",
+            "profile-file-name",
             f"{str(file)!r} does not end in .toml",
             fix=f"envspec init {file.with_name(file.name + '.toml')}",
         )

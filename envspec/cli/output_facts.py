@@ -10,7 +10,7 @@ from envspec.diagnose.environment import EnvironmentFacts, facts_of
 from envspec.host.driver import loaded_driver
 from envspec.host.machine import Host
 from envspec.integrity.drift import find_drift
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_head
 from envspec.report.errors import EnvspecError, UsageError
 

@@ -10,7 +10,7 @@ import msgspec
 from envspec.cli.options import json_option
 from envspec.cli.show import show
 from envspec.data.gpus import known_gpus
-from envspec.data.shipped import shipped_profiles
+from envspec.data.shipped import PROFILE_SCHEMA, shipped_profiles
 from envspec.profile.starter import stacks
 
 
@@ -37,11 +37,14 @@ class NamedProfiles(msgspec.Struct, frozen=True, kw_only=True):
     command: str = "profiles"
     profiles: tuple[NamedProfile, ...]
     gpus: tuple[NamedGpu, ...]
+    schema: str
+    """The path of the JSON schema of profiles."""
 
 
 @click.command("profiles")
+@click.option("--schema", is_flag=True, help="Print the path of the JSON schema of profiles, for editors.")
 @json_option
-def profiles_command(as_json: bool) -> None:
+def profiles_command(schema: bool, as_json: bool) -> None:
     """List the shipped profiles and stacks, and the GPUs that `envspec init` knows."""
     titles = {stack.name: stack.title for stack in stacks()}
     profiles = tuple(
@@ -49,7 +52,8 @@ def profiles_command(as_json: bool) -> None:
         for path in shipped_profiles()
     )
     gpus = tuple(NamedGpu(name=row.name, arch=str(row.compiles_for), also=row.also) for row in known_gpus())
-    show(NamedProfiles(profiles=profiles, gpus=gpus), _lines, as_json=as_json)
+    found = NamedProfiles(profiles=profiles, gpus=gpus, schema=str(PROFILE_SCHEMA))
+    show(found, lambda result: [result.schema] if schema else _lines(result), as_json=as_json)
 
 
 def _lines(found: NamedProfiles) -> Iterator[str]:

@@ -10,7 +10,7 @@ from envspec.cli.options import hash_option, json_option, out_option
 from envspec.cli.progress import make_progress
 from envspec.cli.show import show_report
 from envspec.integrity.drift_findings import verify
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 
 
 @click.command("verify")

@@ -23,6 +23,7 @@ import msgspec
 from envspec.data import load_table
 from envspec.fs import file_sha256
 from envspec.report.errors import EnvspecError
+from envspec.toolkit.stub import HEADERS
 from envspec.venv.record import InstalledPackage
 
 LAYOUT_VERSION = 1
@@ -287,13 +288,7 @@ def place(source: Path, target: Path) -> None:
 
 def driver_headers(tree: ToolkitTree, site_packages: Path) -> tuple[str, ...]:
     """The text of the headers that declare driver functions, `cuda.h` first. Raises EnvspecError `toolkit-no-cuda-h`."""
-    wanted = (
-        "include/cuda.h",
-        "include/cudaGL.h",
-        "include/cudaEGL.h",
-        "include/cudaVDPAU.h",
-        "include/cudaProfiler.h",
-    )
+    wanted = [f"include/{header}" for header in HEADERS]
     sources = {f.to: f.source for f in tree.files}
     if wanted[0] not in sources:
         raise EnvspecError(

@@ -278,9 +278,9 @@ def test_an_older_nvjitlink(first_stack: Path, copy_of: Copy, tmp_path: Path) ->
 
 def without_system_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose loader cache knows no CUDA."""
-    whole = loader.read_cache
+    whole = loader.own_cache
 
-    def read_cache(machine: str) -> Mapping[str, str]:
+    def own_cache(machine: str) -> Mapping[str, str]:
         return {name: path for name, path in whole(machine).items() if "cuda" not in path}
 
-    monkeypatch.setattr(loader, "read_cache", read_cache)
+    monkeypatch.setattr(loader, "own_cache", own_cache)

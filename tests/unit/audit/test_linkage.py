@@ -237,7 +237,7 @@ def with_green_contexts(bench: Workbench, driver: str) -> None:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a driver, also where the tests run on one that has it."""
-    monkeypatch.setattr("envspec.audit.loader.read_cache", lambda machine: {})
+    monkeypatch.setattr("envspec.audit.loader.own_cache", lambda machine: {})
 
 
 @pytest.mark.usefixtures("no_driver")
