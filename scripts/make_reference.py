@@ -100,6 +100,19 @@ def _profile() -> list[str]:
         lines += [f"## {title}", ""]
         lines += [*_table(("key", "type", "default", "meaning"), (_key_row(row) for row in rows)), ""]
     lines += [
+        "## In an editor",
+        "",
+        "`envspec/data/profile.schema.json` is a JSON schema, made from the types that this page is made from. Editors with a",
+        "language server for TOML (taplo, Even Better TOML) complete and check keys with it, if the first line of the",
+        "profile names it:",
+        "",
+        "```toml",
+        "#:schema PATH/profile.schema.json",
+        "```",
+        "",
+        "`envspec profiles --schema` prints where it lies in your installation. Versions, GPUs and names are checked when the",
+        "profile is read, not by the schema.",
+        "",
         "## Every key at once",
         "",
         "This shows the syntax; it is no environment that works.",
@@ -161,6 +174,14 @@ def _cli() -> list[str]:
         ),
         "",
         "`run` is replaced by its command, so its exit code is that of the command.",
+        "",
+        "## JSON",
+        "",
+        "With `--json` a command prints one JSON object on standard output, however it ends; progress, questions and",
+        "warnings stay on standard error. An object with `error` is an error: a wrong call, a profile that cannot be read, an",
+        "interruption. It has the fields of the text form (`code`, `what`, `where`, `why`, `fix`) and `exit`, the exit code;",
+        "beside it, `findings` are those of the check that ended a build. All other objects are results. The schema of all of",
+        "them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
         "",
     ]
     for name, command in cli.commands.items():

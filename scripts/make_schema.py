@@ -3,6 +3,7 @@
 python scripts/make_schema.py [--check]
 
 report.schema.json: whatever a command prints on standard output with `--json`.
+profile.schema.json: a profile, for editors that complete and check TOML.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from envspec.diagnose import Diagnosis
 from envspec.output.difference import Difference
 from envspec.output.history import GcResult, GenerationList
 from envspec.probe.reporting import ProbeReport
+from envspec.profile.keys import ProfileKeys, profile_keys
 from envspec.report.error_report import ErrorReport
 from envspec.report.findings import Report
 
@@ -59,7 +61,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schemas() -> dict[str, str]:
     """Return the text of each schema by its file name."""
-    return {"report.schema.json": _text(_report_schema())}
+    return {"report.schema.json": _text(_report_schema()), "profile.schema.json": _text(_profile_schema())}
 
 
 def _report_schema() -> dict[str, Any]:
@@ -76,6 +78,31 @@ def _report_schema() -> dict[str, Any]:
         "anyOf": [
             reference | {"description": ", ".join(commands[kind])}
             for kind, reference in zip(kinds, references, strict=True)
+        ],
+        "$defs": definitions,
+    }
+
+
+def _profile_schema() -> dict[str, Any]:
+    (_, definitions) = msgspec.json.schema_components((ProfileKeys,), ref_template="#/$defs/{name}")
+    top = definitions.pop("ProfileKeys")
+    required: dict[str, list[str]] = {}
+    for row in profile_keys():
+        table, _, name = row.key.rpartition(".")
+        if row.required and not table.endswith("[]"):
+            required.setdefault(table, []).append(name)
+    (_,) = required.pop("packages")
+    return {
+        "$schema": _DRAFT,
+        "title": "A profile of envspec",
+        **{key: value for key, value in top.items() if key not in ("title", "required")},
+        # What is missing here may stand in the profile that this one extends.
+        "anyOf": [
+            {"required": ["extends"]},
+            {
+                "required": ["gpu", "packages"],
+                "properties": {table: {"required": names} for table, names in required.items()},
+            },
         ],
         "$defs": definitions,
     }

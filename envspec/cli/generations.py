@@ -11,7 +11,7 @@ from envspec.cli.options import json_option, out_option
 from envspec.cli.progress import waiting_for
 from envspec.cli.render import render_gc, render_generations
 from envspec.cli.show import show
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 from envspec.output.history import collect, list_generations, rollback
 from envspec.output.manifest import read_head
 

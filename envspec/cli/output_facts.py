@@ -11,7 +11,7 @@ from envspec.diagnose.installed import installed_packages
 from envspec.host.driver import loaded_driver
 from envspec.host.machine import Host
 from envspec.integrity.drift import find_drift
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_head
 from envspec.report.errors import EnvspecError, UsageError
 
@@ -44,6 +44,6 @@ def _has_drifted(out: Path) -> bool:
     try:
         output = existing(out)
         generation = output.current()
-        return generation is not None and bool(find_drift(output, generation, thorough=False)[1])
+        return generation is not None and bool(find_drift(output, generation)[1])
     except (EnvspecError, OSError):
         return False

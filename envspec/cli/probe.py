@@ -15,7 +15,7 @@ from envspec.cli.output_facts import facts_of_output
 from envspec.cli.progress import make_progress
 from envspec.cli.render import render_checks, render_probes
 from envspec.cli.show import fail_on_errors, show
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.probe.reporting import ProbeReport, ProbeResult, finding_of, probe_report, result_of
 from envspec.probe.rows import choose, probe_rows

@@ -12,7 +12,8 @@ from envspec.cli.render import count_repaired
 from envspec.cli.show import show_report
 from envspec.data.shipped import find_profile
 from envspec.integrity.repair import Request, repair
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
+from envspec.output.lock import locked
 from envspec.profile import read_profile
 from envspec.uv.run import Uv
 
@@ -31,9 +32,9 @@ def repair_command(
     output = current_generation(out)[0]
     asked = read_profile(find_profile(profile)) if profile else None
     indexes = asked.indexes if asked is not None else ()
-    request = Request(indexes=indexes, prune=prune, thorough=check_contents)
-    with output.held(waiting_for) as held, make_progress().stage("repair") as stage:
-        uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(held,))
+    request = Request(indexes=indexes, prune=prune, check_contents=check_contents)
+    with locked(output, waiting_for) as descriptor, make_progress().stage("repair") as stage:
+        uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(descriptor,))
         # Whoever held the lock may have published another generation.
         done = repair(output, current_generation(out)[1], uv, request, stage.detail)
         stage.result = count_repaired(done)

@@ -14,7 +14,7 @@ import click
 
 from envspec.activation.process import process_environment
 from envspec.cli.options import out_option
-from envspec.output.claim import current_generation
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.report.errors import UsageError
 
