@@ -34,16 +34,8 @@ from envspec.report.errors import EnvspecError, StageError
 from envspec.report.findings import Finding, Report, Severity, counted
 from envspec.report.progress import Progress
 from envspec.report.text import count_findings, render_finding
-from envspec.toolkit.layout import (
-    LAYOUT_VERSION,
-    ToolkitTree,
-    different,
-    driver_headers,
-    plan_tree,
-    put_back,
-    write_tree,
-)
-from envspec.toolkit.stub import Machine, driver_symbols, stub_library
+from envspec.toolkit.layout import LAYOUT_VERSION
+from envspec.toolkit.toolchain import Toolchain, lay_toolchain
 from envspec.uv.run import Uv
 from envspec.venv.disk_space import require_room
 from envspec.venv.install import Venv, install
@@ -137,12 +129,12 @@ class _Build:
         checked = self.check(lock)
         with new_generation(self.output) as generation:
             venv = self.install(lock, generation)
-            tree = self.toolkit(venv, generation)
-            values = self.script(venv, tree, generation)
+            toolchain = self.toolkit(venv, generation)
+            values = self.script(venv, toolchain, generation)
             audited = self.audit(lock, venv, values, generation)
             self.smoke(values, generation)
             digest = self.publish(
-                lock, inputs, venv, tree, values, (*checked.findings, *audited.findings), generation
+                lock, inputs, venv, toolchain, values, (*checked.findings, *audited.findings), generation
             )
         return self.result(generation, digest, built=True)
 
@@ -261,31 +253,21 @@ class _Build:
                 stage.result += f", {counted(len(venv.winners), 'file conflict')} settled as declared"
         return venv
 
-    def toolkit(self, venv: Venv, generation: Generation) -> ToolkitTree:
+    def toolkit(self, venv: Venv, generation: Generation) -> Toolchain:
         with self.progress.stage("toolkit") as stage:
-            tree = plan_tree(venv.packages)
-            name = toolchain_name(tree)
-            at = self.output.toolchains_dir / name
-            symbols = driver_symbols(*driver_headers(tree, venv.site_packages))
-            stub = stub_library(symbols, machine_of(self.python))
-            damaged: list[str] = []
-            if not at.is_dir():
-                new = self.output.toolchains_dir / f"new-{name}"
-                remove_tree(new)
-                write_tree(tree, venv.site_packages, new, stub)
-                new.rename(at)
-            else:
-                damaged = different(tree, venv.site_packages, at, stub)
-                put_back(tree, venv.site_packages, at, stub, damaged, {})
-            (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
-            stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
-            stage.result += f", {len(damaged)} of them put back" if damaged else ""
-        return tree
+            laid = lay_toolchain(
+                venv.packages, venv.site_packages, self.output.toolchains_dir, self.python.machine
+            )
+            generation.cuda.symlink_to(f"../../toolchains/{laid.path.name}")
+            tree = laid.tree
+            stage.result = f"{tree.name}: {len(tree.files)} files of {len(tree.owners())} packages"
+            stage.result += f", {len(laid.put_back)} of them put back" if laid.put_back else ""
+        return laid
 
-    def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> ScriptValues:
+    def script(self, venv: Venv, toolchain: Toolchain, generation: Generation) -> ScriptValues:
         with self.progress.stage("script") as stage:
             values = ScriptValues(
-                toolchain=toolchain_name(tree),
+                toolchain=toolchain.path.name,
                 arch=self.profile.gpu.arch.dotted,
                 site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
                 memory_per_job=self.profile.memory_per_job,
@@ -355,7 +337,7 @@ class _Build:
         lock: Lock,
         inputs: BuildInputs,
         venv: Venv,
-        tree: ToolkitTree,
+        toolchain: Toolchain,
         values: ScriptValues,
         findings: tuple[Finding, ...],
         generation: Generation,
@@ -368,7 +350,7 @@ class _Build:
                 python=self.python,
                 inputs=inputs,
                 venv=venv,
-                tree=tree,
+                tree=toolchain.tree,
                 values=values,
                 findings=findings,
                 uv_version=self.uv.version(),
@@ -399,17 +381,3 @@ class _Build:
             else:
                 path.unlink(missing_ok=True)
             raise
-
-
-def toolchain_name(tree: ToolkitTree) -> str:
-    """The directory name of a toolchain: enough of its digest to be unique, short enough for a path."""
-    return tree.digest[:16]
-
-
-def machine_of(python: ChosenPython) -> Machine:
-    """`x86_64` or `aarch64`. Raises EnvspecError `machine-unsupported`."""
-    if python.machine == "x86_64":
-        return "x86_64"
-    if python.machine == "aarch64":
-        return "aarch64"
-    raise EnvspecError("machine-unsupported", f"envspec knows x86_64 and aarch64, this is {python.machine}")

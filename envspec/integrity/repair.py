@@ -130,8 +130,9 @@ def _repair_venv(
 
 def _repair_toolkit(site: Path, toolchain: Path, manifest: Manifest, drift: Drift, cache: StatCache) -> None:
     """Put files of CUDA_HOME back from the venv, which has just been repaired."""
-    from envspec.toolkit.layout import driver_headers, plan_tree, put_back
-    from envspec.toolkit.stub import Machine, driver_symbols, stub_library
+    from envspec.toolkit.layout import plan_tree
+    from envspec.toolkit.toolchain import driver_stub
+    from envspec.toolkit.write import put_back
 
     published = dist_infos(((row.path, row.owner) for row in manifest.files), manifest.script.site_packages)
     tree = plan_tree(installed_packages(site, published))
@@ -142,12 +143,11 @@ def _repair_toolkit(site: Path, toolchain: Path, manifest: Manifest, drift: Drif
             where=str(site),
             fix="build again",
         )
-    machine: Machine = "aarch64" if manifest.inputs.machine == "aarch64" else "x86_64"
     put_back(
         tree,
         site,
         toolchain,
-        stub_library(driver_symbols(*driver_headers(tree, site)), machine),
+        driver_stub(tree, site, manifest.inputs.machine),
         [row.path for row in drift.toolkit],
         {row.path: row.permissions for row in cache.toolkit},
     )

@@ -18,7 +18,8 @@ from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.findings import Severity
 from envspec.report.rules import run_rules
-from envspec.toolkit.layout import plan_tree, write_tree
+from envspec.toolkit.layout import plan_tree
+from envspec.toolkit.write import write_tree
 from envspec.uv.run import find_uv
 from envspec.venv.owners import installed_packages
 
