@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from envspec import output as output_module
 from envspec.build.pipeline import BuildRequest, build
 from envspec.cli.progress import PlainProgress
 from envspec.data.shipped import shipped
+from envspec.output import generations
 from envspec.uv.run import Uv
 
 _GOAL = 3.0
@@ -48,7 +48,7 @@ def main() -> int:
     waiting = Waiting()
     Uv.run = waiting.counted("uv", Uv.run)  # type: ignore[method-assign]
     subprocess.Popen.communicate = waiting.counted("compilers", subprocess.Popen.communicate)  # type: ignore[method-assign]
-    output_module.sync_file_system = waiting.counted("sync", output_module.sync_file_system)  # type: ignore[assignment]
+    generations.sync_file_system = waiting.counted("sync", generations.sync_file_system)  # type: ignore[attr-defined]
     best = float("inf")
     for number in range(4):
         waiting.seconds.clear()

@@ -24,8 +24,6 @@ from envspec.uv.run import find_uv
 from tests.acceptance.conftest import environment_of
 from tests.support.loader_oracle import Answer, ask_the_loader
 
-pytestmark = pytest.mark.built
-
 Copy = Callable[[Path], Path]
 
 

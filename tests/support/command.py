@@ -31,7 +31,7 @@ def envspec(
 ) -> Done:
     """Run it to its end. `env` is laid over this process's environment; None removes a variable."""
     done = subprocess.run(
-        [*ENVSPEC, *map(os.fspath, args)],
+        [*ENVSPEC, *(os.fspath(arg) for arg in args)],
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,
