@@ -25,7 +25,7 @@ from envspec.audit.binaries import take_inventory
 from envspec.audit.environment import Environment, of_manifest
 from envspec.audit.gpu_findings import read_gpu_inventory
 from envspec.audit.run import link_all
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_manifest
 
 RUNS = 7

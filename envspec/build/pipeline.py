@@ -13,8 +13,9 @@ import msgspec
 from envspec import __version__
 from envspec.activation.process import process_environment
 from envspec.activation.script import fingerprint, render_script
+from envspec.activation.startup_pth import write_pth_files
 from envspec.activation.values import ScriptValues
-from envspec.build.publish import pin_venv, publish, require_digest, seal
+from envspec.build.publish import publish, require_digest, seal
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
 from envspec.host.python import ChosenPython
@@ -22,8 +23,10 @@ from envspec.lock import Lock, read_lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
 from envspec.lock.selection import needed_files, needed_packages
 from envspec.lock.text import write_lock
-from envspec.output.claim import claim, examine
+from envspec.output.cleanup import new_generation
+from envspec.output.directory import create, validate
 from envspec.output.generations import Generation, Output
+from envspec.output.lock import locked
 from envspec.output.manifest import BuildInputs, ManifestHead, read_head
 from envspec.profile import Profile, read_profile
 from envspec.report.errors import EnvspecError, StageError
@@ -82,22 +85,19 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
         cxx = find_cxx(environ)
-        examine(request.out)
+        validate(request.out)
         python = choose_python(profile, uv, Path("/"), wanted=request.python)
-        output = claim(request.out)
+        output = create(request.out)
         stage.result = f"{profile.name}: {profile.gpu.arch.sm}, Python {python.version}, {cxx}"
     if not python.headers:
         progress.note(
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
-    with output.held(
-        lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
-    ) as held:
-        try:
-            return _Build(request, profile, python, cxx, uv.inheriting(held), output, progress, environ).run()
-        except OSError as error:
-            error.filename = error.filename or str(output.root)  # a write does not say whose it was
-            raise
+    with locked(
+        output, lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
+    ) as descriptor:
+        uv = uv.inheriting(descriptor)
+        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
 
 
 class _Build:
@@ -125,8 +125,6 @@ class _Build:
         self.output = output
         self.progress = progress
         self.environ = environ
-        self.new_toolchain = ""
-        """The toolchain that this build added; without a published generation nothing vouches for it."""
 
     def run(self) -> BuildResult:
         lock = self.lock()
@@ -136,10 +134,7 @@ class _Build:
             require_digest(head.digest, self.expected)
             return self.result(current, head.digest, built=False)
         checked = self.check(lock)
-        self.output.sweep()
-        self.output.sweep_toolchains(caches=False)
-        generation = self.output.begin()
-        try:
+        with new_generation(self.output) as generation:
             venv = self.install(lock, generation)
             tree = self.toolkit(venv, generation)
             values = self.script(venv, tree, generation)
@@ -148,9 +143,6 @@ class _Build:
             digest = self.publish(
                 lock, inputs, venv, tree, values, (*checked.findings, *audited.findings), generation
             )
-        except BaseException:
-            self.output.discard(generation, toolchain=self.new_toolchain)
-            raise
         return self.result(generation, digest, built=True)
 
     def result(self, generation: Generation, digest: str, *, built: bool) -> BuildResult:
@@ -280,7 +272,6 @@ class _Build:
                 new = self.output.toolchains_dir / f"new-{name}"
                 remove_tree(new)
                 write_tree(tree, venv.site_packages, new, stub)
-                self.new_toolchain = name
                 new.rename(at)
             else:
                 damaged = different(tree, venv.site_packages, at, stub)
@@ -301,7 +292,7 @@ class _Build:
                 prompt=self.profile.name,
             )
             generation.script.write_text(render_script(values), encoding="utf-8")
-            pin_venv(venv)
+            write_pth_files(venv.site_packages)
             stage.result = generation.script.name
         return values
 

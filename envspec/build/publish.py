@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.activation.script import render_script
+from envspec.activation.script import script_sha256
 from envspec.activation.startup_pth import pth_files
 from envspec.activation.values import ScriptValues
 from envspec.fs import file_sha256
@@ -16,7 +16,7 @@ from envspec.host.python import ChosenPython
 from envspec.lock import Lock
 from envspec.lock.selection import needed_files
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
+from envspec.output.manifest import BuildInputs, Manifest, ManifestPackage, TreeRow, encode
 from envspec.profile import Profile
 from envspec.report.errors import StageError, UsageError
 from envspec.report.findings import Finding
@@ -31,12 +31,6 @@ class Sealed(msgspec.Struct, frozen=True):
 
     manifest: Manifest
     stats: bytes
-
-
-def pin_venv(venv: Venv) -> None:
-    """Tie the venv's interpreter to its own generation; see `pin_generation`."""
-    for name, text in pth_files().items():
-        (venv.site_packages / name).write_text(text, encoding="utf-8")
 
 
 def seal(
@@ -61,9 +55,8 @@ def seal(
     )
     refuse_altered(taken, venv.path)
     toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
-    script_sha256 = file_sha256(generation.script)
     manifest = Manifest(
-        digest=digest_of(taken, python, toolkit, _script_that_counts(values)),
+        digest=digest_of(taken, python, toolkit, script_sha256(values)),
         profile=profile.name,
         built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         inputs=inputs,
@@ -72,13 +65,14 @@ def seal(
         toolchain=tree.digest,
         toolkit_packages=tree.owners(),
         script=values,
-        script_sha256=script_sha256,
+        script_sha256=file_sha256(generation.script),
         uv=uv_version,
         packages=tuple(
             ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
             for p, f in needed_files(lock, python)
         ),
         winners=won,
+        precedence=profile.winners,
         findings=findings,
         allowed=inputs.allowed,
         toolkit=toolkit,
@@ -86,12 +80,6 @@ def seal(
     )
     at = output.toolchains_dir / values.toolchain
     return Sealed(manifest, msgspec.msgpack.encode(Stats(taken.stats, tree_stats(at))))
-
-
-def _script_that_counts(values: ScriptValues) -> str:
-    """Hash of the script without the profile's name, which only the prompt shows."""
-    neutral = msgspec.structs.replace(values, prompt="envspec")
-    return hashlib.sha256(render_script(neutral).encode()).hexdigest()
 
 
 def digest_of(
@@ -137,5 +125,4 @@ def require_digest(found: str, expected: str | None) -> None:
 
 def publish(sealed: Sealed, generation: Generation, output: Output) -> None:
     """Write manifest and file system signs, sync, and switch."""
-    (generation.path / STATS).write_bytes(sealed.stats)
-    output.publish(generation, encode(sealed.manifest))
+    output.publish(generation, encode(sealed.manifest), sealed.stats)

@@ -20,15 +20,16 @@ from envspec.check.facts import Ask, CheckInput, Gpu, IndexNotices, Selection, T
 from envspec.data.toolkit_components import component_of
 from envspec.lock import Lock
 from envspec.lock.graph import Graph, parse_uv_lock, with_hashes
-from envspec.lock.selection import Selected, select, target_tags
+from envspec.lock.selection import Selected, select
 from envspec.lock.targets import Target, target_environment
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, error_words
+from envspec.report.rules import Missing
 from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
 from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
 from envspec.wheels.contents import look_into_all
-from envspec.wheels.file import Missing, ResolvedFile, WheelLooks
+from envspec.wheels.file import ResolvedFile, WheelLooks
 from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 
@@ -215,4 +216,4 @@ def _holds(marker: Marker | None, environment: Mapping[str, str], extra: str) ->
     return marker is None or marker.evaluate({**environment, "extra": extra})
 
 
-__all__ = ["gather", "gather_asks", "locate", "select", "target_tags", "toolkit_releases"]
+__all__ = ["gather", "gather_asks", "locate", "toolkit_releases"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from packaging.version import Version
 
-from envspec.lock.selection import target_tags
+from envspec.lock.selection import best_wheel, ranks
 from envspec.lock.targets import Target
 from envspec.report.errors import EnvspecError, UsageError
 from envspec.torch_abi import exports as torch_exports
@@ -84,17 +84,11 @@ def fitting_versions(table: MatchTable, torch: str) -> tuple[str, ...]:
 def _wheels(
     found: dict[Version, list[ResolvedFile]], target: Target
 ) -> Iterator[tuple[Version, ResolvedFile]]:
-    from packaging.utils import parse_wheel_filename
-
-    rank = {tag: n for n, tag in enumerate(target_tags(target))}
+    places = ranks(target)
     for version, files in found.items():
-        ranked = []
-        for file in files:
-            ranks = [rank[tag] for tag in parse_wheel_filename(file.filename)[3] if tag in rank]
-            if ranks:
-                ranked.append((min(ranks), file.filename, file))
-        if ranked:
-            yield version, min(ranked, key=lambda r: r[:2])[2]
+        best = best_wheel((file.filename for file in files), places)
+        if best is not None:
+            yield version, next(file for file in files if file.filename == best)
 
 
 def _row(package: str, version: Version, file: ResolvedFile, machine: str, offline: bool) -> MatchRow:

@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envspec.check.collect import gather
-from envspec.check.engine import all_rules, run_rules
 from envspec.check.facts import CheckInput, HostCompiler
 from envspec.check.input import read_input, target_of
+from envspec.check.rules import RULES
 from envspec.host.cxx import compiler_version, find_cxx
 from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.errors import UsageError, WorldError
 from envspec.report.findings import FailedReport, Finding, Report, Severity, report
 from envspec.report.progress import Progress
+from envspec.report.rules import Missing, run_rules
 from envspec.uv.run import Uv
 from envspec.venv.interpreter import resolving_python
-from envspec.wheels.file import Missing
 
 
 def check_profile(
@@ -64,7 +64,7 @@ def check_lock(
     """
     facts = gather(given, target, uv, python, on_progress)
     facts[HostCompiler] = host_compiler(environ)
-    findings = list(run_rules(all_rules(), facts, allowed))
+    findings = list(run_rules(RULES.all(), facts, allowed))
     if given.refusal is not None:
         findings.append(_refused(given.refusal))
     return report("check", str(given.profile.path), findings)

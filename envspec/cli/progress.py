@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 from envspec.report.progress import Progress, Stage
 
 
@@ -85,3 +86,8 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
         return LiveProgress(Console(file=stream))
     return PlainProgress(stream)
+
+
+def waiting_for(who: str) -> None:
+    """Say on standard error who holds the lock that this command waits for."""
+    print(f"waiting for {who}", file=sys.stderr, flush=True)

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.markers import Marker
-from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 class LockedFile(msgspec.Struct, frozen=True):
@@ -27,13 +25,6 @@ class LockedFile(msgspec.Struct, frozen=True):
     def is_wheel(self) -> bool:
         """False for an sdist."""
         return self.filename.endswith(".whl")
-
-    def tags(self) -> frozenset[Tag]:
-        """The wheel's compatibility tags; empty for an sdist."""
-        try:
-            return parse_wheel_filename(self.filename)[3]
-        except InvalidWheelFilename:
-            return frozenset()
 
 
 class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,18 +44,6 @@ class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
     def needed_in(self, environment: Mapping[str, str]) -> bool:
         """Whether the marker holds in an environment (the variables of PEP 508)."""
         return not self.marker or Marker(self.marker).evaluate(dict(environment))
-
-    def file_for(self, tags: Sequence[Tag]) -> LockedFile | None:
-        """The file an installer takes for these tags, best tag first; an sdist only where no wheel fits."""
-        rank = {tag: position for position, tag in enumerate(tags)}
-        best: tuple[int, LockedFile] | None = None
-        for file in self.files:
-            ranks = [rank[tag] for tag in file.tags() if tag in rank]
-            if ranks and (best is None or min(ranks) < best[0]):
-                best = (min(ranks), file)
-        if best:
-            return best[1]
-        return next((file for file in self.files if not file.is_wheel), None)
 
 
 class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):

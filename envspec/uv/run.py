@@ -118,11 +118,19 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         env |= {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_NO_ENV_FILE": "1"}
         if self.offline:
             env["UV_OFFLINE"] = "1"
+        # uv runs in directories of its own, where a relative path would lead elsewhere each time.
+        for name in ("UV_CACHE_DIR", "UV_CONFIG_FILE"):
+            if env.get(name):
+                env[name] = str(Path(env[name]).absolute())
         return env
 
     def version(self) -> str:
         """`0.13.9`."""
         return self.run(["--version"], cwd=Path("/")).out.split()[1]
+
+    def cache_directory(self) -> Path:
+        """Where uv keeps what it has downloaded and unpacked: what its variables and the user's uv.toml come to."""
+        return Path(self.run(["cache", "dir"], cwd=Path("/")).out.strip())
 
     def interpreters(self, search: Sequence[Path], cwd: Path) -> tuple[Interpreter, ...]:
         """Every CPython that uv finds on PATH, in its own store, and in the directories `search`.

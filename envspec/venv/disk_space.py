@@ -14,7 +14,7 @@ and all in the usual one. Quotas are not known here, and who else writes meanwhi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -53,9 +53,12 @@ def require_room(
 ) -> None:
     """Raises WorldError `disk-too-small` where it surely does not fit; `warn` is told where it may not."""
     sizes = [size_of(file) for _, file in files]
-    missing = len(sizes) if is_empty(cache_directory(uv.env)) else 0
+    cache = uv.cache_directory()
+    links = uv.env.get("UV_LINK_MODE") not in ("copy", "symlink")
+    missing = len(sizes) if is_empty(cache) else 0
+    places = existing_parent(output), existing_parent(cache)
     for least, usual in zip(
-        _needs(sizes, output, uv, missing), _needs(sizes, output, uv, len(sizes)), strict=True
+        _needs(sizes, *places, links, missing), _needs(sizes, *places, links, len(sizes)), strict=True
     ):
         if least.least > least.free:
             raise WorldError(
@@ -85,11 +88,12 @@ def size_of(file: LockedFile) -> Size:
     return Size(file.size, round(file.size * USUAL_RATIO))
 
 
-def _needs(sizes: list[Size], output: Path, uv: Uv, uncached: int) -> tuple[Need, ...]:
-    """What each file system has to take if so many of the wheels are downloaded: the smallest at least, the largest usually."""
-    cache = existing_parent(cache_directory(uv.env))
-    output = existing_parent(output)
-    linked = same_file_system(cache, output) and uv.env.get("UV_LINK_MODE") not in ("copy", "symlink")
+def _needs(sizes: list[Size], output: Path, cache: Path, links: bool, uncached: int) -> tuple[Need, ...]:
+    """What each file system has to take if so many of the wheels are downloaded: the smallest at least, the largest usually.
+
+    `links` is whether uv links where it can.
+    """
+    linked = links and same_file_system(cache, output)
     least = sum(sorted(size.least for size in sizes)[:uncached])
     usual = sum(sorted((size.usual for size in sizes), reverse=True)[:uncached])
     copied = Size(0, 0) if linked else Size(sum(s.least for s in sizes), sum(s.usual for s in sizes))
@@ -101,14 +105,6 @@ def _needs(sizes: list[Size], output: Path, uv: Uv, uncached: int) -> tuple[Need
         Need(place=output, free=_free(output), least=copied.least, usual=copied.usual),
         Need(place=cache, free=_free(cache), least=least, usual=usual),
     )
-
-
-def cache_directory(env: Mapping[str, str]) -> Path:
-    """Where uv keeps what it has downloaded; its own rule."""
-    if env.get("UV_CACHE_DIR"):
-        return Path(env["UV_CACHE_DIR"]).absolute()
-    home = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "/") / ".cache")
-    return Path(home) / "uv"
 
 
 def is_empty(cache: Path) -> bool:

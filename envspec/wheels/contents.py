@@ -17,9 +17,10 @@ from packaging.utils import canonicalize_name
 
 from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
 from envspec.report.errors import EnvspecError, error_words
+from envspec.report.rules import Missing
 from envspec.torch_abi.names import torch_names
 from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
-from envspec.wheels.file import Library, Missing, ResolvedFile, WheelLook, WheelLooks, WheelMember, local_path
+from envspec.wheels.file import Library, ResolvedFile, WheelLook, WheelLooks, WheelMember, local_path
 from envspec.wheels.metadata import WheelMetadata
 
 _VERSION = "look-6"

@@ -65,9 +65,3 @@ class WheelLooks(msgspec.Struct, frozen=True):
         for name, look in sorted(self.by_package.items()):
             for library in look.libraries:
                 yield name, library
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """Facts that could not be had, and why."""
-
-    why: str

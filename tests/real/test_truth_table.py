@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from envspec.check.engine import all_rules, run_rules
 from envspec.check.facts import CheckInput, Selection, ToolkitReleases
+from envspec.check.rules import RULES
 from envspec.data.toolkit_components import package_of
 from envspec.lock import Lock, LockedPackage
 from envspec.lock.selection import Selected
 from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.findings import Severity
+from envspec.report.rules import run_rules
 from envspec.toolkit.layout import plan_tree, write_tree
 from envspec.uv.run import find_uv
 from envspec.venv.record import installed_packages
@@ -81,7 +82,7 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
         Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, asks={}),
         CheckInput: CheckInput(profile, lock),
     }
-    rules = [r for r in all_rules() if r.code in toolkit_rules()]
+    rules = [r for r in RULES.all() if r.code in toolkit_rules()]
     return {f.code for f in run_rules(rules, facts) if f.severity is Severity.ERROR}
 
 

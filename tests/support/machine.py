@@ -7,7 +7,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-from envspec.doctor.engine import Wanted, all_checks, run_checks
+from envspec.doctor import run_checks
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host, Space
 from envspec.host.nvml import NvmlGpu
 from envspec.host.python import ChosenPython
@@ -141,9 +142,9 @@ def cache(files: dict[str, str]) -> bytes:
 
 def findings(machine: Machine, name: str, profile: Profile | None = None, out: str = "/out") -> list[Finding]:
     """What one check finds."""
-    rows = [row for row in all_checks() if row.name == name]
+    rows = [row for row in CHECKS.all() if row.code == name]
     assert rows, name
-    return list(run_checks(rows, machine, Wanted(profile=profile, out=out)))
+    return list(run_checks(machine, Wanted(profile=profile, out=out), rows))
 
 
 def worse(found: list[Finding]) -> list[Finding]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from envspec.check.engine import all_rules
-from envspec.cli.explain import all_codes
+from envspec.check.rules import RULES
+from envspec.cli.codes import all_codes
 from envspec.diagnose.knowledge import knowledge
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.probe.rows import probe_rows
 from scripts.coverage import coverage
 
 KNOWN = {
-    "check": {rule.code for rule in all_rules()},
+    "check": {rule.code for rule in RULES.all()},
     "audit": {code.code for code in all_codes() if code.command == "audit"},
-    "doctor": {row.name for row in all_checks()},
+    "doctor": {row.code for row in CHECKS.all()},
     "probe": {row.name for row in probe_rows()},
 }
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from envspec.check.engine import all_rules
+from envspec.check.rules import RULES
 from envspec.cli.main import cli
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.profile import read_profile
 from envspec.profile.keys import example_profile, profile_keys
 from envspec.profile.strict import Table
@@ -152,5 +152,5 @@ def test_imports_go_down_as_the_architecture_page_draws_them(who: str, never: st
 
 def test_the_changelog_counts_right() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"`envspec check`: {len(all_rules())} rules" in text
-    assert f"`envspec doctor`: {len(all_checks())} checks" in text
+    assert f"`envspec check`: {len(RULES.all())} rules" in text
+    assert f"`envspec doctor`: {len(CHECKS.all())} checks" in text

@@ -1,1 +1,7 @@
-"""The rules, a module a topic. A rule says what must hold, yields a finding for each place where it does not."""
+"""The rules of `check`, a module a topic. They are given facts, and know no files and no network."""
+
+from __future__ import annotations
+
+from envspec.report.rules import RuleSet
+
+RULES = RuleSet(__name__, ("toolkit", "abi", "platform", "companions", "files", "driver", "provenance"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
 from envspec.check.facts import Selection
+from envspec.check.rules import RULES
 from envspec.elf import demangle
 from envspec.report.findings import Finding, error, unknown
 from envspec.torch_abi import exports as torch_exports
@@ -15,9 +15,8 @@ from envspec.wheels.file import WheelLooks
 _SHOWN = 6
 
 
-@rule("torch-abi", needs=(Selection, WheelLooks))
-def extensions_find_their_symbols_in_torch(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
-    """Every compiled extension finds in the set's torch all symbols that it imports from torch."""
+@RULES.rule("Every compiled extension finds in the set's torch all symbols that it imports from torch.")
+def torch_abi(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
     torch = selection.version("torch")
     if torch is None:
         return

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, Selection, admits
+from envspec.check.rules import RULES
 from envspec.data.compatibility import companion_groups
 from envspec.report.findings import Finding, error
 
 
-@rule("companions", needs=(Selection,))
-def companions_are_of_one_version(selection: Selection) -> Iterator[Finding]:
-    """Packages that are released together are at the same version."""
+@RULES.rule("Packages that are released together are at the same version.")
+def companions(selection: Selection) -> Iterator[Finding]:
     for group in companion_groups():
         present = {name: v for name in group.members if (v := selection.version(name)) is not None}
         if len(present) < 2:
@@ -31,9 +30,8 @@ def companions_are_of_one_version(selection: Selection) -> Iterator[Finding]:
                 )
 
 
-@rule("requirement-broken", needs=(Selection, CheckInput))
-def requirements_hold(selection: Selection, given: CheckInput) -> Iterator[Finding]:
-    """What a package asks of another is met, unless the lock records why not."""
+@RULES.rule("What a package asks of another is met, unless the lock records why not.")
+def requirement_broken(selection: Selection, given: CheckInput) -> Iterator[Finding]:
     overridden = {o.name for o in given.lock.overrides}
     for name, asks in sorted(selection.asks.items()):
         version = selection.version(name)

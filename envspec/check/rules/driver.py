@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, Gpu, ToolkitReleases
+from envspec.check.rules import RULES
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.report.findings import Finding, error, unknown, warning
 
 _ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST", "TVM_FFI_CUDA_ARCH_LIST")
 
 
-@rule("driver-minimum", needs=(ToolkitReleases, Gpu))
-def minimum_driver_runs_the_toolkit(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
-    """The profile's minimum driver runs programs of the toolkit's CUDA major."""
+@RULES.rule("The profile's minimum driver runs programs of the toolkit's CUDA major.")
+def driver_minimum(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is None:
         return
@@ -41,9 +40,8 @@ def minimum_driver_runs_the_toolkit(toolkit: ToolkitReleases, gpu: Gpu) -> Itera
         )
 
 
-@rule("driver-ptx", needs=(ToolkitReleases, Gpu, CheckInput))
-def no_ptx_for_an_older_driver(toolkit: ToolkitReleases, gpu: Gpu, given: CheckInput) -> Iterator[Finding]:
-    """Nothing compiles to PTX where the minimum driver is older than the toolkit."""
+@RULES.rule("Nothing compiles to PTX where the minimum driver is older than the toolkit.")
+def driver_ptx(toolkit: ToolkitReleases, gpu: Gpu, given: CheckInput) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is None or not gpu.minimum_driver:
         return

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, Selection
+from envspec.check.rules import RULES
 from envspec.data.compatibility import known_winners
 from envspec.report.findings import Finding, counted, error, note
 from envspec.wheels.file import WheelLooks
 
 
-@rule("file-conflict", needs=(WheelLooks, CheckInput, Selection))
-def contested_paths_have_a_winner(
-    looks: WheelLooks, given: CheckInput, selection: Selection
-) -> Iterator[Finding]:
-    """No two packages own one path with different content, unless the profile says which one wins."""
+@RULES.rule("No two packages own one path with different content, unless the profile says which one wins.")
+def file_conflict(looks: WheelLooks, given: CheckInput, selection: Selection) -> Iterator[Finding]:
     owners: dict[str, list[tuple[str, int, int]]] = {}
     for package, look in sorted(looks.by_package.items()):
         for member in look.members:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, IndexNotices, Selection, admits
+from envspec.check.rules import RULES
 from envspec.report.findings import Finding, error, warning
 
 
-@rule("wheel-missing", needs=(Selection,))
-def every_package_has_a_file_for_the_target(selection: Selection) -> Iterator[Finding]:
-    """Every package has a wheel for this Python, machine and glibc."""
+@RULES.rule("Every package has a wheel for this Python, machine and glibc.")
+def wheel_missing(selection: Selection) -> Iterator[Finding]:
     for name, one in sorted(selection.chosen.items()):
         if one.file is None:
             yield error(
@@ -24,9 +23,8 @@ def every_package_has_a_file_for_the_target(selection: Selection) -> Iterator[Fi
             )
 
 
-@rule("sdist", needs=(Selection, CheckInput))
-def nothing_is_built_from_source(selection: Selection, given: CheckInput) -> Iterator[Finding]:
-    """No package is built from source, unless the profile allows it."""
+@RULES.rule("No package is built from source, unless the profile allows it.")
+def sdist(selection: Selection, given: CheckInput) -> Iterator[Finding]:
     for name, one in sorted(selection.chosen.items()):
         if one.file is not None and not one.file.is_wheel and name not in given.profile.allow_sdists:
             yield error(
@@ -38,9 +36,8 @@ def nothing_is_built_from_source(selection: Selection, given: CheckInput) -> Ite
             )
 
 
-@rule("requires-python", needs=(Selection,))
-def every_package_admits_the_python(selection: Selection) -> Iterator[Finding]:
-    """Every package admits the Python of the environment."""
+@RULES.rule("Every package admits the Python of the environment.")
+def requires_python(selection: Selection) -> Iterator[Finding]:
     from packaging.version import Version
 
     python = (
@@ -59,9 +56,8 @@ def every_package_admits_the_python(selection: Selection) -> Iterator[Finding]:
             )
 
 
-@rule("yanked", needs=(Selection, IndexNotices))
-def no_release_was_withdrawn(selection: Selection, notices: IndexNotices) -> Iterator[Finding]:
-    """No locked release has been withdrawn (yanked) by its authors."""
+@RULES.rule("No locked release has been withdrawn (yanked) by its authors.")
+def yanked(selection: Selection, notices: IndexNotices) -> Iterator[Finding]:
     for name, one in sorted(selection.chosen.items()):
         reason = notices.yanked.get(one.package.pin)
         if reason is not None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, Selection, admits
+from envspec.check.rules import RULES
 from envspec.check.rules.toolkit import torch_cuda
 from envspec.data.compatibility import known_breakages
 from envspec.report.findings import Finding, error, warning
 
 
-@rule("lock-outdated", needs=(CheckInput,))
-def lock_is_of_this_profile(given: CheckInput) -> Iterator[Finding]:
-    """The lock was made from this profile."""
+@RULES.rule("The lock was made from this profile.")
+def lock_outdated(given: CheckInput) -> Iterator[Finding]:
     if given.lock.profile_digest != given.profile.lock_digest:
         yield error(
             "lock-outdated",
@@ -32,9 +31,8 @@ def lock_is_of_this_profile(given: CheckInput) -> Iterator[Finding]:
         )
 
 
-@rule("local-label-claim", needs=(CheckInput, Selection))
-def label_claims_are_true(given: CheckInput, selection: Selection) -> Iterator[Finding]:
-    """A label such as +cu130 is true of what is locked."""
+@RULES.rule("A label such as +cu130 is true of what is locked.")
+def local_label_claim(given: CheckInput, selection: Selection) -> Iterator[Finding]:
     for request in given.profile.packages:
         if not request.local or request.name != "torch" or "torch" not in selection.chosen:
             continue
@@ -51,9 +49,8 @@ def label_claims_are_true(given: CheckInput, selection: Selection) -> Iterator[F
             )
 
 
-@rule("floating", needs=(CheckInput, Selection))
-def the_set_does_not_float(given: CheckInput, selection: Selection) -> Iterator[Finding]:
-    """The profile says until when releases count, so that locking again gives the same set."""
+@RULES.rule("The profile says until when releases count, so that locking again gives the same set.")
+def floating(given: CheckInput, selection: Selection) -> Iterator[Finding]:
     if not given.profile.exclude_newer:
         yield warning(
             "floating",
@@ -63,9 +60,8 @@ def the_set_does_not_float(given: CheckInput, selection: Selection) -> Iterator[
         )
 
 
-@rule("known-broken", needs=(Selection,))
-def no_known_broken_pair(selection: Selection) -> Iterator[Finding]:
-    """No two packages of the set are known to break each other."""
+@RULES.rule("No two packages of the set are known to break each other.")
+def known_broken(selection: Selection) -> Iterator[Finding]:
     for row in known_breakages():
         first, second = selection.version(row.package), selection.version(row.beside)
         if first is None or second is None:

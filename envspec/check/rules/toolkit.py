@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.check.engine import rule
 from envspec.check.facts import CheckInput, Gpu, HostCompiler, Selection, ToolkitReleases
+from envspec.check.rules import RULES
 from envspec.data.architectures import find_known
 from envspec.data.compatibility import compiler_limit, ptxas_of_triton
 from envspec.data.toolkit_components import components, package_of
@@ -23,11 +23,8 @@ def _set_fix(origin_has_cuda: bool, release: tuple[int, int] | None) -> str:
     return f'name the whole toolkit: [cuda] toolkit = "{release[0]}.{release[1]}.x"'
 
 
-@rule("toolkit-mixed", needs=(ToolkitReleases, Selection, CheckInput))
-def compiler_parts_share_a_release(
-    toolkit: ToolkitReleases, selection: Selection, given: CheckInput
-) -> Iterator[Finding]:
-    """nvcc, crt and nvvm are of one CUDA release."""
+@RULES.rule("nvcc, crt and nvvm are of one CUDA release.")
+def toolkit_mixed(toolkit: ToolkitReleases, selection: Selection, given: CheckInput) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is None:
         return
@@ -48,11 +45,8 @@ def compiler_parts_share_a_release(
             )
 
 
-@rule("toolkit-headers", needs=(ToolkitReleases, Selection, CheckInput))
-def headers_are_of_the_compilers_minor(
-    toolkit: ToolkitReleases, selection: Selection, given: CheckInput
-) -> Iterator[Finding]:
-    """The run-time library's headers are of the compiler's minor release."""
+@RULES.rule("The run-time library's headers are of the compiler's minor release.")
+def toolkit_headers(toolkit: ToolkitReleases, selection: Selection, given: CheckInput) -> Iterator[Finding]:
     nvcc, runtime = toolkit.release("nvcc"), toolkit.release("cudart")
     if nvcc is None or runtime is None or nvcc == runtime:
         return
@@ -71,9 +65,8 @@ def headers_are_of_the_compilers_minor(
     )
 
 
-@rule("toolkit-incomplete", needs=(ToolkitReleases, Selection))
-def parts_that_jits_need_are_there(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
-    """Every part that just-in-time compilers need is in the set."""
+@RULES.rule("Every part that just-in-time compilers need is in the set.")
+def toolkit_incomplete(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
     for row in components():
         if not row.jit or row.component in toolkit.versions:
             continue
@@ -101,9 +94,8 @@ def _bundled_in_nvcc(toolkit: ToolkitReleases) -> bool:
     return nvcc is not None and nvcc[0] < 13
 
 
-@rule("toolkit-no-nvcc", needs=(ToolkitReleases, Selection))
-def the_compiler_is_in_the_wheels(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
-    """The toolkit's wheels hold a compiler, which those of CUDA 12 do not."""
+@RULES.rule("The toolkit's wheels hold a compiler, which those of CUDA 12 do not.")
+def toolkit_no_nvcc(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is not None and nvcc[0] < 13:
         package = toolkit.packages["nvcc"]
@@ -116,11 +108,10 @@ def the_compiler_is_in_the_wheels(toolkit: ToolkitReleases, selection: Selection
         )
 
 
-@rule("toolkit-nvrtc-builtins", needs=(ToolkitReleases, WheelLooks, Selection))
-def nvrtc_has_its_builtins(
+@RULES.rule("nvrtc comes with the builtins library of its own minor release.")
+def toolkit_nvrtc_builtins(
     toolkit: ToolkitReleases, looks: WheelLooks, selection: Selection
 ) -> Iterator[Finding]:
-    """nvrtc comes with the builtins library of its own minor release."""
     package = toolkit.packages.get("nvrtc")
     if package is None:
         return
@@ -143,9 +134,8 @@ def nvrtc_has_its_builtins(
         )
 
 
-@rule("nvjitlink-older", needs=(WheelLooks, Selection))
-def nvjitlink_offers_what_is_asked_of_it(looks: WheelLooks, selection: Selection) -> Iterator[Finding]:
-    """nvJitLink exports every function that the libraries linked against it import."""
+@RULES.rule("nvJitLink exports every function that the libraries linked against it import.")
+def nvjitlink_older(looks: WheelLooks, selection: Selection) -> Iterator[Finding]:
     offered: set[str] = set()
     owner = ""
     for package, library in looks.libraries():
@@ -176,9 +166,8 @@ def nvjitlink_offers_what_is_asked_of_it(looks: WheelLooks, selection: Selection
             )
 
 
-@rule("torch-toolkit-major", needs=(ToolkitReleases, Selection))
-def toolkit_is_of_torchs_major(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
-    """The toolkit's CUDA major release is the one that torch was built for."""
+@RULES.rule("The toolkit's CUDA major release is the one that torch was built for.")
+def torch_toolkit_major(toolkit: ToolkitReleases, selection: Selection) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     built_for = torch_cuda(selection)
     if nvcc is None or built_for is None or "torch" not in selection.chosen:
@@ -205,9 +194,8 @@ def torch_cuda(selection: Selection) -> tuple[int, int] | None:
     return None
 
 
-@rule("cuda-majors-mixed", needs=(Selection,))
-def no_library_in_two_majors(selection: Selection) -> Iterator[Finding]:
-    """No CUDA library is installed for two CUDA majors at once."""
+@RULES.rule("No CUDA library is installed for two CUDA majors at once.")
+def cuda_majors_mixed(selection: Selection) -> Iterator[Finding]:
     families: dict[str, list[str]] = {}
     for name in selection.chosen:
         stem, major = cuda_family(name)
@@ -237,9 +225,8 @@ def cuda_family(name: str) -> tuple[str, str]:
     return (name, "13") if name.startswith(("nvidia-cu", "nvidia-nv")) else (name, "")
 
 
-@rule("arch-nvcc", needs=(ToolkitReleases, Gpu))
-def compiler_knows_the_gpu(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
-    """nvcc can compile for the profile's GPU architecture."""
+@RULES.rule("nvcc can compile for the profile's GPU architecture.")
+def arch_nvcc(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
     nvcc, known = toolkit.release("nvcc"), find_known(gpu.arch)
     if nvcc is None or known is None:
         return
@@ -253,9 +240,8 @@ def compiler_knows_the_gpu(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Findi
         )
 
 
-@rule("arch-triton", needs=(Selection, Gpu))
-def tritons_ptxas_knows_the_gpu(selection: Selection, gpu: Gpu) -> Iterator[Finding]:
-    """The ptxas inside triton can assemble for the profile's GPU architecture."""
+@RULES.rule("The ptxas inside triton can assemble for the profile's GPU architecture.")
+def arch_triton(selection: Selection, gpu: Gpu) -> Iterator[Finding]:
     triton, known = selection.version("triton"), find_known(gpu.arch)
     if triton is None or known is None:
         return
@@ -279,9 +265,8 @@ def tritons_ptxas_knows_the_gpu(selection: Selection, gpu: Gpu) -> Iterator[Find
         )
 
 
-@rule("host-compiler", needs=(ToolkitReleases, HostCompiler))
-def host_compiler_is_supported(toolkit: ToolkitReleases, compiler: HostCompiler) -> Iterator[Finding]:
-    """This host's C++ compiler is one that nvcc accepts."""
+@RULES.rule("This host's C++ compiler is one that nvcc accepts.")
+def host_compiler(toolkit: ToolkitReleases, compiler: HostCompiler) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is None:
         return

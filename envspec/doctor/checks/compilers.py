@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from envspec import elf
 from envspec.data.compatibility import compiler_limit
-from envspec.doctor.engine import Wanted, check
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.ld_cache import candidates, find
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, error, note, unknown, warning
@@ -20,9 +20,10 @@ _GLIBC, _GLIBC_ALL = (2, 28), (2, 34)
 _GLIBCXX = (3, 4, 22)
 
 
-@check("host-libc")
-def libraries_are_new_enough(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """glibc and libstdc++ are as new as the wheels ask for, and no older copy stands before the system's."""
+@CHECKS.rule(
+    "glibc and libstdc++ are as new as the wheels ask for, and no older copy stands before the system's."
+)
+def host_libc(host: Host, wanted: Wanted) -> Iterator[Finding]:
     machine = platform.machine()
     if host.glob("/lib/ld-musl-*.so.1") and find(host, "libc.so.6") is None:
         yield error(
@@ -104,9 +105,8 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-@check("host-tools")
-def build_tools_are_there(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """ninja is brought by the profile or is on PATH; git is there if something is built from source."""
+@CHECKS.rule("ninja is brought by the profile or is on PATH; git is there if something is built from source.")
+def host_tools(host: Host, wanted: Wanted) -> Iterator[Finding]:
     brought = wanted.profile is not None and any(p.name == "ninja" for p in wanted.profile.packages)
     if not brought and host.which("ninja") is None:
         yield (error if wanted.profile is not None else warning)(
@@ -126,9 +126,10 @@ def build_tools_are_there(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-@check("host-compiler", slow=True)
-def compiler_suits_nvcc(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """There is a C++ compiler, one that the profile's nvcc accepts, and CC is of the same kind."""
+@CHECKS.rule(
+    "There is a C++ compiler, one that the profile's nvcc accepts, and CC is of the same kind.", slow=True
+)
+def host_compiler(host: Host, wanted: Wanted) -> Iterator[Finding]:
     path = cxx(host)
     if path is None:
         asked = host.environ.get("CXX", "")
@@ -206,9 +207,8 @@ def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Find
         )
 
 
-@check("host-python", slow=True)
-def python_has_headers(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The Python that the profile would get is there, and has Python.h."""
+@CHECKS.rule("The Python that the profile would get is there, and has Python.h.", slow=True)
+def host_python(host: Host, wanted: Wanted) -> Iterator[Finding]:
     if wanted.profile is None:
         return
     python = host.python_for(wanted.profile)

@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.data.gpus import gpu_reported
-from envspec.doctor.engine import Wanted, check
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.driver import loaded_driver
 from envspec.host.ld_cache import candidates
 from envspec.host.machine import Host
@@ -21,9 +21,8 @@ _SMALLEST_DRIVER_LIBRARY = 4 << 20
 """Stubs have 20 KB to 300 KB, every libcuda of a driver of this decade more than 10 MB."""
 
 
-@check("host-driver")
-def driver_is_new_enough(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The NVIDIA driver is loaded, and not older than the profile's minimum."""
+@CHECKS.rule("The NVIDIA driver is loaded, and not older than the profile's minimum.")
+def host_driver(host: Host, wanted: Wanted) -> Iterator[Finding]:
     version = loaded_driver(host)
     if version is None:
         yield from _no_driver(host)
@@ -100,9 +99,8 @@ def pci_cards(host: Host) -> list[str]:
     ]
 
 
-@check("host-gpu")
-def gpus_are_of_the_architecture(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The GPUs can be used by this process, and are of the profile's architecture."""
+@CHECKS.rule("The GPUs can be used by this process, and are of the profile's architecture.")
+def host_gpu(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         value = host.environ.get(name)
         if value is not None and value.strip().lower() in ("", "-1", "none", "void", "nodevfiles"):
@@ -180,9 +178,8 @@ def capability_of(model: str) -> tuple[int, int] | None:
     return known.capability if known else None
 
 
-@check("host-libcuda")
-def libcuda_is_the_drivers_own(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The libcuda.so.1 that a process would load belongs to the driver: no stub, no compat package."""
+@CHECKS.rule("The libcuda.so.1 that a process would load belongs to the driver: no stub, no compat package.")
+def host_libcuda(host: Host, wanted: Wanted) -> Iterator[Finding]:
     driver = loaded_driver(host)
     found = list(candidates(host, "libcuda.so.1"))
     if not found:

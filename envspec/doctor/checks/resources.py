@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.doctor.checks.storage import gib
-from envspec.doctor.engine import Wanted, check
 from envspec.host.machine import Host
 from envspec.host.memory import HostFiles, available_memory
 from envspec.report.findings import Finding, error, note, warning
@@ -18,9 +18,8 @@ _FEWEST_FILES = 4096
 _CAP_SYS_NICE = 23
 
 
-@check("host-memory")
-def memory_carries_the_compilers(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The free memory carries as many compilers as MAX_JOBS starts."""
+@CHECKS.rule("The free memory carries as many compilers as MAX_JOBS starts.")
+def host_memory(host: Host, wanted: Wanted) -> Iterator[Finding]:
     each = wanted.profile.memory_per_job if wanted.profile is not None else _MEMORY_PER_JOB
     free = available_memory(_files(host))
     given = host.environ.get("MAX_JOBS", "")
@@ -67,9 +66,8 @@ def _files(host: Host) -> HostFiles:
     )
 
 
-@check("host-shm")
-def shared_memory_is_large_enough(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """/dev/shm is large enough for the processes of one server."""
+@CHECKS.rule("/dev/shm is large enough for the processes of one server.")
+def host_shm(host: Host, wanted: Wanted) -> Iterator[Finding]:
     space = host.space("/dev/shm") if host.is_dir("/dev/shm") else None
     if space is None:
         yield warning(
@@ -86,9 +84,8 @@ def shared_memory_is_large_enough(host: Host, wanted: Wanted) -> Iterator[Findin
         )
 
 
-@check("host-limits")
-def limits_are_not_in_the_way(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """Neither a seccomp filter nor a resource limit takes away what servers use."""
+@CHECKS.rule("Neither a seccomp filter nor a resource limit takes away what servers use.")
+def host_limits(host: Host, wanted: Wanted) -> Iterator[Finding]:
     status = host.text("/proc/self/status") or ""
     seccomp = re.search(r"^Seccomp:\s*(\d)", status, re.MULTILINE)
     capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]{1,16})$", status, re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envspec.doctor.engine import Wanted, check
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, error, note, warning
 
@@ -20,9 +20,8 @@ def gib(number: int) -> str:
     return f"{number / _GIB:.1f} GiB"
 
 
-@check("host-disk")
-def disk_has_room(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The disk of the output directory has room for an environment and for what the JITs compile."""
+@CHECKS.rule("The disk of the output directory has room for an environment and for what the JITs compile.")
+def host_disk(host: Host, wanted: Wanted) -> Iterator[Finding]:
     space = host.space(wanted.out)
     if space is None:
         return
@@ -61,9 +60,8 @@ def disk_has_room(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-@check("host-tmp")
-def temporary_files_can_be_run(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """The directory for temporary files can be written to, has room, and is not mounted noexec."""
+@CHECKS.rule("The directory for temporary files can be written to, has room, and is not mounted noexec.")
+def host_tmp(host: Host, wanted: Wanted) -> Iterator[Finding]:
     path = host.environ.get("TMPDIR") or "/tmp"
     subject = "TMPDIR" if host.environ.get("TMPDIR") else path
     if not host.is_dir(path):
@@ -110,9 +108,10 @@ _CACHES = (
 )
 
 
-@check("host-caches")
-def caches_can_be_used(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """Cache directories are no dangling links, can be written to, and lie on a local, executable disk with room."""
+@CHECKS.rule(
+    "Cache directories are no dangling links, can be written to, and lie on a local, executable disk with room."
+)
+def host_caches(host: Host, wanted: Wanted) -> Iterator[Finding]:
     home = host.environ.get("HOME", "")
     if not home.startswith("/"):
         yield warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envspec.doctor.engine import Wanted, check
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, note, warning
 
@@ -49,9 +49,8 @@ _WHEEL_LIBRARIES = re.compile(
 )
 
 
-@check("env-lists")
-def lists_have_no_empty_element(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """No search list holds an empty element, which means the current directory."""
+@CHECKS.rule("No search list holds an empty element, which means the current directory.")
+def env_lists(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in _LISTS:
         elements = host.elements(name)
         if "" not in elements:
@@ -68,9 +67,8 @@ def lists_have_no_empty_element(host: Host, wanted: Wanted) -> Iterator[Finding]
         )
 
 
-@check("env-stubs")
-def no_stubs_for_the_loader(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """No directory of driver stubs is on LD_LIBRARY_PATH or preloaded."""
+@CHECKS.rule("No directory of driver stubs is on LD_LIBRARY_PATH or preloaded.")
+def env_stubs(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for element in host.elements("LD_LIBRARY_PATH"):
         if element.rstrip("/").endswith("/stubs"):
             yield warning(
@@ -89,9 +87,8 @@ def no_stubs_for_the_loader(host: Host, wanted: Wanted) -> Iterator[Finding]:
             )
 
 
-@check("env-libraries")
-def no_foreign_libraries_first(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """LD_LIBRARY_PATH holds no other copies of the libraries that the environment's wheels bring."""
+@CHECKS.rule("LD_LIBRARY_PATH holds no other copies of the libraries that the environment's wheels bring.")
+def env_libraries(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for element in dict.fromkeys(host.elements("LD_LIBRARY_PATH")):
         if not element.startswith("/") or "/.envspec/" in element:
             continue
@@ -107,9 +104,8 @@ def no_foreign_libraries_first(host: Host, wanted: Wanted) -> Iterator[Finding]:
             )
 
 
-@check("env-cuda")
-def cuda_variables_lead_to_a_toolkit(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """CUDA_HOME and CUDA_PATH are unset, or lead to the environment's toolkit."""
+@CHECKS.rule("CUDA_HOME and CUDA_PATH are unset, or lead to the environment's toolkit.")
+def env_cuda(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in ("CUDA_HOME", "CUDA_PATH"):
         value = host.environ.get(name, "")
         if not value or _OURS in value:
@@ -150,9 +146,8 @@ def toolkit_release(host: Host, home: str) -> str:
     return found[1] if found else ""
 
 
-@check("env-nvcc")
-def no_other_compiler_first(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """No other toolkit's nvcc and no ROCm stands on PATH, where JITs look when CUDA_HOME is not set."""
+@CHECKS.rule("No other toolkit's nvcc and no ROCm stands on PATH, where JITs look when CUDA_HOME is not set.")
+def env_nvcc(host: Host, wanted: Wanted) -> Iterator[Finding]:
     found = host.which("nvcc")
     if found and _OURS not in found:
         real = host.real(found)
@@ -178,9 +173,8 @@ def no_other_compiler_first(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-@check("env-flags")
-def no_flags_from_outside(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """No variable adds flags, headers or another compiler to what the JITs call."""
+@CHECKS.rule("No variable adds flags, headers or another compiler to what the JITs call.")
+def env_flags(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in (*_FLAGS, *_INCLUDES):
         value = host.environ.get(name, "")
         if not value:
@@ -199,9 +193,8 @@ def no_flags_from_outside(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-@check("env-python")
-def python_variables_are_unset(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    """PYTHONPATH and PYTHONHOME are unset: they put other packages before the locked ones."""
+@CHECKS.rule("PYTHONPATH and PYTHONHOME are unset: they put other packages before the locked ones.")
+def env_python(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for name in ("PYTHONPATH", "PYTHONHOME"):
         value = host.environ.get(name, "")
         if not value:

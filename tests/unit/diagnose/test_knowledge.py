@@ -115,4 +115,4 @@ def test_a_pattern_does_not_backtrack_without_end(number: int) -> None:
     for line in HOSTILE:
         start = time.process_time()
         pattern.search(line)
-        assert time.process_time() - start < 0.1, (pattern.pattern, line[:20])
+        assert time.process_time() - start < 0.25, (pattern.pattern, line[:20])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envspec.data.shipped import find_profile
-from envspec.doctor.engine import all_checks
+from envspec.doctor.checks import CHECKS
 from envspec.host.machine import Space
 from envspec.host.nvml import NvmlGpu
 from envspec.host.python import ChosenPython
@@ -403,20 +403,20 @@ def test_it_speaks(
     assert all(f.code == name and f.fix for f in found if f.severity in (ERROR, WARNING))
 
 
-@pytest.mark.parametrize("row", all_checks(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", CHECKS.all(), ids=lambda row: row.code)
 def test_it_is_silent_on_a_healthy_machine(tmp_path: Path, profile: Profile, row: object) -> None:
     machine = healthy(tmp_path)
     machine.driver("595.45.04")
     _libcuda(f"{LIBRARIES}/libcuda.so.595.45.04")(machine)
     machine.link(f"{LIBRARIES}/libcuda.so.1", "libcuda.so.595.45.04")
-    name = row.name  # type: ignore[attr-defined]
+    name = row.code  # type: ignore[attr-defined]
     assert worse(findings(machine, name, profile)) == []
     assert worse(findings(machine, name)) == []
 
 
 def test_every_check_has_a_case_in_which_it_speaks() -> None:
     elsewhere = {"host-python", "host-tools"}
-    assert {name for name, *_ in CASES} | elsewhere == {row.name for row in all_checks()}
+    assert {name for name, *_ in CASES} | elsewhere == {row.code for row in CHECKS.all()}
 
 
 def test_python_without_headers(tmp_path: Path, profile: Profile) -> None:

@@ -14,41 +14,42 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.cli.doctor import DoctorRequest, read_words, run_doctor
+from envspec.cli.doctor import examine, split_words
 from envspec.cli.main import cli
+from envspec.doctor import run_checks
+from envspec.doctor.checks import CHECKS, Wanted
 from envspec.doctor.checks.gpu import capability_of, runs_on
-from envspec.doctor.engine import Check, Wanted, all_checks, run_checks
 from envspec.host.driver import loaded_driver
 from envspec.host.ld_cache import cached
 from envspec.host.machine import Host
 from envspec.report.errors import UsageError
 from envspec.report.findings import Finding, Severity
+from envspec.report.rules import Rule
 from tests.support.machine import Machine, cache, healthy
 
 
 def test_slow_checks_come_last() -> None:
-    slow = [row.slow for row in all_checks()]
+    slow = [row.slow for row in CHECKS.all()]
     assert slow == sorted(slow) and any(slow)
 
 
 def test_names_and_summaries() -> None:
-    for row in all_checks():
-        assert row.name.startswith(("host-", "env-"))
+    for row in CHECKS.all():
+        assert row.code.startswith(("host-", "env-"))
         assert row.summary.endswith(".")
 
 
 def test_a_check_that_fails_is_unknown_and_the_next_one_runs(tmp_path: Path) -> None:
     def broken(host: Host, wanted: Wanted) -> Iterator[Finding]:
-        """Breaks."""
         if host:
             raise ZeroDivisionError("of all things")
         yield from ()
 
     def fine(host: Host, wanted: Wanted) -> Iterator[Finding]:
-        """Is fine."""
         yield Finding(code="y", severity=Severity.NOTE, subject="y", message="fine")
 
-    found = list(run_checks([Check("x", broken), Check("y", fine)], Machine(tmp_path), Wanted()))
+    rules = [Rule(code, "It holds.", (Host, Wanted), judge) for code, judge in (("x", broken), ("y", fine))]
+    found = list(run_checks(Machine(tmp_path), Wanted(), rules))
     assert [(f.code, f.severity, f.message, f.evidence) for f in found] == [
         (
             "x",
@@ -61,7 +62,7 @@ def test_a_check_that_fails_is_unknown_and_the_next_one_runs(tmp_path: Path) -> 
 
 
 def test_an_empty_machine_crashes_no_check(tmp_path: Path) -> None:
-    found = list(run_checks(all_checks(), Machine(tmp_path), Wanted(out="/out")))
+    found = list(run_checks(Machine(tmp_path), Wanted(out="/out")))
     assert not [f for f in found if "the check itself failed" in f.message]
 
 
@@ -84,7 +85,7 @@ def test_any_content_of_the_files_crashes_no_check(
         "/dev/nvidia-uvm",
     ):
         machine.put(path, content)
-    found = list(run_checks([r for r in all_checks() if not r.slow], machine, Wanted(out="/out")))
+    found = list(run_checks(machine, Wanted(out="/out"), [r for r in CHECKS.all() if not r.slow]))
     assert not [f for f in found if "the check itself failed" in f.message]
 
 
@@ -156,25 +157,23 @@ def test_links_lead_below_the_root(tmp_path: Path) -> None:
 
 
 def test_words_of_the_call() -> None:
-    assert read_words(("p.toml", "host-gpu"), Path("out")) == DoctorRequest(
-        profile="p.toml", checks=("host-gpu",)
-    )
-    assert read_words(("host-gpu", "env-cuda"), Path("out")).profile is None
-    assert read_words((), Path("out")) == DoctorRequest()
+    assert split_words(("p.toml", "host-gpu")) == ("p.toml", ("host-gpu",))
+    assert split_words(("host-gpu", "env-cuda")) == (None, ("host-gpu", "env-cuda"))
+    assert split_words(()) == (None, ())
     with pytest.raises(UsageError, match="no check 'host-gup'") as caught:
-        read_words(("p.toml", "host-gup"), Path("out"))
+        split_words(("p.toml", "host-gup"))
     assert caught.value.fix == "did you mean host-gpu?"
 
 
 def test_only_the_named_checks_run(tmp_path: Path) -> None:
     machine = healthy(tmp_path, LD_LIBRARY_PATH=":/x/stubs")
-    codes = {f.code for f in run_doctor(DoctorRequest(checks=("env-stubs",)), machine).findings}
+    codes = {f.code for f in examine(None, ("env-stubs",), Path("out"), machine).findings}
     assert codes == {"env-stubs"}
 
 
 def test_the_list() -> None:
     result = CliRunner().invoke(cli, ["doctor", "--list"])
-    assert [line.split()[0] for line in result.output.splitlines()] == [row.name for row in all_checks()]
+    assert [line.split()[0] for line in result.output.splitlines()] == [row.code for row in CHECKS.all()]
 
 
 def _tree(root: Path) -> list[tuple[str, int]]:
@@ -184,7 +183,7 @@ def _tree(root: Path) -> list[tuple[str, int]]:
 def test_it_writes_nothing(tmp_path: Path) -> None:
     machine = healthy(tmp_path)
     before = _tree(tmp_path)
-    run_doctor(DoctorRequest(out=Path("/out")), machine)
+    examine(None, (), Path("/out"), machine)
     assert _tree(tmp_path) == before
 
 

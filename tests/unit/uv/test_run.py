@@ -47,3 +47,21 @@ def test_a_lock_returns_what_uv_said_and_tells_it_as_it_comes(tmp_path: Path) ->
     assert any("does not have an extra named `extra`" in line for line in messages)
     assert heard == list(messages)
     assert uv.export(tmp_path, Path(sys.executable)).startswith("lib==1.0")
+
+
+def test_the_cache_is_where_uv_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv is asked: only it reads the user's uv.toml."""
+    (tmp_path / "config/uv").mkdir(parents=True)
+    (tmp_path / "config/uv/uv.toml").write_text(f'cache-dir = "{tmp_path}/from-toml"\n')
+    path = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home")}
+
+    def cache(**env: str) -> Path:
+        return Uv(base_env={**path, **env}).cache_directory()
+
+    assert cache() == tmp_path / "home/.cache/uv"
+    assert cache(XDG_CACHE_HOME=str(tmp_path)) == tmp_path / "uv"
+    assert cache(XDG_CONFIG_HOME=str(tmp_path / "config")) == tmp_path / "from-toml"
+    assert cache(UV_CACHE_DIR=str(tmp_path / "x"), XDG_CONFIG_HOME=str(tmp_path / "config")) == tmp_path / "x"
+    monkeypatch.chdir(tmp_path)
+    assert cache(UV_CACHE_DIR="relative") == tmp_path / "relative"
+    assert cache(UV_CONFIG_FILE="config/uv/uv.toml") == tmp_path / "from-toml"
