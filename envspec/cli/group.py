@@ -26,7 +26,7 @@ VERBS = (
     Verb("why", "why", "Show what requires PACKAGE, up to PROFILE."),
     Verb("match", "match", "Show which releases of the extension PACKAGE fit which torch, by their symbols."),
     Verb("run", "run", "Run COMMAND inside the environment, without sourcing its script."),
-    Verb("audit", "audit", "Check the installed files: does every library find what it needs?"),
+    Verb("audit", "audit", "Check the installed files: do they link, and are they what was published?"),
     Verb("probe", "probe", "Compile what the environment's JIT compilers compile; on a GPU also run it."),
     Verb("verify", "verify", "Show what has changed in the environment since it was published, and by whom."),
     Verb("repair", "repair", "Put back exactly what has changed in the current environment."),

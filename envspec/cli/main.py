@@ -1,4 +1,4 @@
-"""The `envspec` command: its group, its signals, and the one place where an error becomes text or JSON and an exit code.
+"""The `envspec` command: its group, its signals, and the one place where whatever ends a command is caught.
 
 Nothing is decided here. A command's module is imported when the command is called, not before.
 """
@@ -15,7 +15,7 @@ import click
 
 from envspec import __version__
 from envspec.cli.group import LazyGroup
-from envspec.report.errors import EnvspecError, Exit, InternalError, Interrupted, Terminated, UsageError
+from envspec.report.errors import Exit, Terminated
 
 
 @click.group(
@@ -42,42 +42,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         # Click gives the code of an Exit as the result when it does not stand alone.
         return cli.main(list(arguments), prog_name="envspec", standalone_mode=False) or int(Exit.OK)
-    except click.ClickException as error:
-        if not _json_wanted(arguments):
-            error.show()
-            return int(Exit.USAGE)
-        ended: EnvspecError = _usage_error(error)
-    except EnvspecError as error:
-        ended = error
-    except (KeyboardInterrupt, click.Abort):
-        ended = Interrupted()
-    except Terminated as error:
-        ended = Interrupted(error.signal_number)
-    except OSError as error:
-        from envspec.report.os_errors import explain_os_error
+    except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001 - the one boundary
+        from envspec.cli.failure import tell  # which a command that does not fail need not wait for
 
-        ended = explain_os_error(error)
-    except Exception as error:  # noqa: BLE001 - the one boundary: a fault of envspec is told as such
-        sys.excepthook(type(error), error, error.__traceback__)
-        ended = InternalError(error)
-    _tell(ended, arguments)
-    return int(ended.exit)
-
-
-def _tell(error: EnvspecError, arguments: Sequence[str]) -> None:
-    """Print an error: on standard output as JSON where that is wanted, else on standard error as text."""
-    if _json_wanted(arguments):
-        from envspec.report.error_report import error_report
-        from envspec.report.findings import to_json
-
-        click.echo(to_json(error_report(_verb(arguments), error)), nl=False)
-    elif isinstance(error, Interrupted):
-        if error.by_user:
-            click.echo(f"{error.what}; {error.why}", err=True)
-    else:
-        from envspec.report.text import render_error
-
-        click.echo(render_error(error), err=True, nl=False)
+        verb = _verb(arguments)
+        return tell(error, verb, as_json=_json_wanted(arguments, verb))
 
 
 def _verb(arguments: Sequence[str]) -> str:
@@ -85,21 +54,13 @@ def _verb(arguments: Sequence[str]) -> str:
     return next((word for word in arguments if word in cli.commands), "")
 
 
-def _json_wanted(arguments: Sequence[str]) -> bool:
+def _json_wanted(arguments: Sequence[str], verb: str) -> bool:
     """Tell whether `--json` is among envspec's own words. What stands behind `run` belongs to the command that is run.
 
     The words are looked at because a call that is wrong may have no context that says it.
     """
-    own = list(arguments)
-    if "--" in own:
-        own = own[: own.index("--")]
-    return "--json" in own and _verb(own) != "run"
-
-
-def _usage_error(error: click.ClickException) -> UsageError:
-    context = getattr(error, "ctx", None)
-    where = context.command_path if context is not None else "envspec"
-    return UsageError("usage", error.format_message(), where=where, fix=f"see: {where} --help")
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in own and verb != "run"
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

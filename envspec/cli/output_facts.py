@@ -43,6 +43,6 @@ def _has_drifted(out: Path) -> bool:
     try:
         output = existing(out)
         generation = output.current()
-        return generation is not None and bool(find_drift(output, generation, thorough=False)[1])
+        return generation is not None and bool(find_drift(output, generation)[1])
     except (EnvspecError, OSError):
         return False

@@ -32,7 +32,7 @@ def repair_command(
     output = current_generation(out)[0]
     asked = read_profile(find_profile(profile)) if profile else None
     indexes = asked.indexes if asked is not None else ()
-    request = Request(indexes=indexes, prune=prune, thorough=check_contents)
+    request = Request(indexes=indexes, prune=prune, check_contents=check_contents)
     with locked(output, waiting_for) as descriptor, make_progress().stage("repair") as stage:
         uv = Uv(offline=offline, reporter=stage.detail, inherit_fds=(descriptor,))
         # Whoever held the lock may have published another generation.

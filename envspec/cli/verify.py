@@ -21,7 +21,7 @@ def verify_command(out: Path, check_contents: bool, as_json: bool) -> None:
     """Show what has changed in the environment since it was published, and by whom."""
     output, generation = current_generation(out)
     with make_progress().stage("verify") as stage:
-        found = verify(output, generation, thorough=check_contents, detail=stage.detail)
+        found = verify(output, generation, check_contents=check_contents, detail=stage.detail)
         how = "by content" if check_contents else "by size, time and inode"
         stage.result = f"generation {generation.number}, {how}"
     show_report(found, as_json=as_json)

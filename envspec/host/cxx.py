@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Mapping
-from pathlib import Path
+
+import msgspec
 
 from envspec.host.commands import Command, run
+from envspec.host.machine import Host
 from envspec.report.errors import WorldError
 
 
-def find_cxx(environ: Mapping[str, str]) -> Path:
-    """The C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
-    named = environ.get("CXX", "").split()
+class HostCompiler(msgspec.Struct, frozen=True):
+    """A C++ compiler of a machine: `family` is gcc or clang, `version` its major and minor."""
+
+    family: str
+    version: tuple[int, int]
+    path: str
+
+
+def find_cxx(host: Host) -> str:
+    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
+    named = host.environ.get("CXX", "").split()
     for name in (*named[:1], "c++", "g++"):
-        found = shutil.which(name, path=environ.get("PATH"))
-        if found:
-            return Path(found)
+        found = host.which(name)
+        if found is not None:
+            return found
     raise WorldError(
         "no-compiler",
         "there is no C++ compiler",
@@ -27,11 +35,11 @@ def find_cxx(environ: Mapping[str, str]) -> Path:
     )
 
 
-def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
-    """(`gcc` or `clang`, (major, minor)) of a compiler; None if it does not say."""
+def ask_compiler(host: Host, path: str) -> HostCompiler | None:
+    """What a compiler says it is; None if it does not say."""
     plain = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
     try:
-        done = run(Command(arguments=(str(cxx), "--version"), environment=plain), seconds=20)
+        done = run(Command(arguments=(str(host.at(path)), "--version"), environment=plain), seconds=20)
     except OSError:
         return None
     lines = done.out.decode("utf-8", "replace").splitlines()
@@ -41,4 +49,4 @@ def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
         return None
     family = "clang" if "clang" in lines[0].lower() else "gcc"
     found = numbers[0] if family == "clang" else numbers[-1]
-    return family, (int(found[0]), int(found[1]))
+    return HostCompiler(family, (int(found[0]), int(found[1])), path)

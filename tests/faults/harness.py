@@ -1,4 +1,4 @@
-"""Makes moments go wrong and looks at what is left: the tools of `make faults` and of the short run inside `make test`.
+"""Makes moments go wrong and looks at what is left: the tools of `make faults` and of the short run, `make test-faults`.
 
 One output is built again and again, from two profiles in turn. Into each build a fault is put; after it the environment that
 was there before must still run and be whole, the next build must succeed with the digest that this profile always

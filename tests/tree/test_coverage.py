@@ -11,7 +11,7 @@ from scripts.coverage import coverage
 
 KNOWN = {
     "check": {rule.code for rule in RULES.all()},
-    "audit": {code.code for code in all_codes() if code.command == "audit"},
+    "audit": {code.code for code in all_codes() if code.command in ("audit", "verify")},
     "doctor": {row.code for row in CHECKS.all()},
     "probe": {row.name for row in probe_rows()},
 }

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.check.facts import CheckInput, Gpu, HostCompiler, Selection, ToolkitReleases
+from envspec.check.facts import CheckInput, Gpu, Selection, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.data.architectures import find_known
 from envspec.data.compatibility import compiler_limit, ptxas_of_triton
 from envspec.data.toolkit_components import components, package_of
+from envspec.host.cxx import HostCompiler
 from envspec.report.findings import Finding, error, note, unknown, warning
 from envspec.wheels.file import WheelLooks
 

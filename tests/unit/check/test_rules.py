@@ -12,10 +12,11 @@ import pytest
 from packaging.version import Version
 
 from envspec.check.collect import toolkit_releases
-from envspec.check.facts import Ask, CheckInput, Gpu, HostCompiler, IndexNotices, Selection, ToolkitReleases
+from envspec.check.facts import Ask, CheckInput, Gpu, IndexNotices, Selection, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.cli.render import render_report
 from envspec.data.architectures import parse_arch
+from envspec.host.cxx import HostCompiler
 from envspec.lock import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.selection import Selected
 from envspec.lock.targets import Target
