@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.diagnose.environment import EnvironmentFacts, facts_of
+from envspec.diagnose.environment import EnvironmentFacts
+from envspec.diagnose.installed import installed_packages
 from envspec.host.driver import loaded_driver
 from envspec.host.machine import Host
 from envspec.integrity.drift import find_drift
@@ -24,7 +25,7 @@ def facts_of_output(out: Path) -> EnvironmentFacts:
             where="--out",
             fix="name the output directory of a build: --out DIR",
         )
-    facts = msgspec.structs.replace(facts_of(out), driver=loaded_driver(Host()) or "")
+    facts = EnvironmentFacts(packages=installed_packages(out), driver=loaded_driver(Host()) or "")
     try:
         head = read_head(out / "envspec.json")
     except EnvspecError:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import time
+from typing import get_args
 
 import pytest
 
-from envspec.diagnose import evidence, judging, lines, reading
+from envspec.diagnose import answering, candidates, forms, lines, problems, reading, tolerance, worker
 from envspec.diagnose.evidence import Kind
-from envspec.diagnose.knowledge import Family, Harmless, Noise, knowledge
+from envspec.diagnose.knowledge import Family, Harmless, MisleadingLine, knowledge
+from envspec.diagnose.phrases import ListName, phrase_lists
+from envspec.diagnose.scoring import Distance, Limit, Number, Step, scores
 
 TABLES = knowledge()
-ROWS: list[Family | Noise | Harmless] = [*TABLES.families, *TABLES.noise, *TABLES.harmless]
-PATTERNS = sorted({p for row in ROWS for p in (row.pattern, row.unless) if p} | {TABLES.marks.tolerated})
+ROWS: list[Family | MisleadingLine | Harmless] = [*TABLES.families, *TABLES.misleading, *TABLES.harmless]
+PATTERNS = sorted({p for row in ROWS for p in (row.pattern, row.unless) if p})
+PATTERNS += [pattern for phrases in phrase_lists().values() for pattern in phrases.patterns]
 CODE_PATTERNS: list[re.Pattern[str]] = [
     value
-    for module in (evidence, reading, lines, judging)
+    for module in (answering, candidates, forms, lines, problems, reading, tolerance, worker)
     for item in vars(module).values()
     for value in (item if isinstance(item, tuple) else (item,))
     if isinstance(value, re.Pattern) and isinstance(value.pattern, str)
@@ -49,19 +53,42 @@ def test_families_say_what_they_mean_and_what_mends_them() -> None:
 
 
 def test_names_are_unique() -> None:
-    for table in (TABLES.families, TABLES.noise, TABLES.harmless):
+    for table in (TABLES.families, TABLES.misleading, TABLES.harmless):
         names = [row.id for row in table]
         assert len(set(names)) == len(names)
 
 
-def test_every_kind_has_a_default_and_a_rank() -> None:
+def test_every_kind_has_a_default() -> None:
     assert set(TABLES.defaults) == set(Kind)
-    assert set(evidence.BASE) == set(Kind)
+
+
+def test_every_score_is_in_the_table_with_its_reason() -> None:
+    table = scores()
+    parts = (table.kinds, Kind), (table.steps, Step), (table.limits, Limit), (table.distances, Distance)
+    numbers: list[Number] = []
+    for part, names in parts:
+        assert set(part) == set(names)
+        numbers += part.values()
+    assert all(number.why.endswith(".") for number in numbers)
+
+
+@pytest.mark.parametrize("name", get_args(ListName))
+def test_list_of_phrases_is_complete(name: ListName) -> None:
+    phrases = phrase_lists()[name]
+    assert phrases.what.endswith(".")
+    assert phrases.source
+    assert re.fullmatch(r"20\d\d-\d\d", phrases.as_of)
+    assert phrases.texts or phrases.patterns
+    assert len({*phrases.texts, *phrases.patterns}) == len(phrases.texts) + len(phrases.patterns)
+
+
+def test_there_is_no_list_of_phrases_that_nothing_uses() -> None:
+    assert set(phrase_lists()) == set(get_args(ListName))
 
 
 def _hostile() -> list[str]:
     """Long lines that make a backtracking pattern try everything: repeated characters, and repeated literals."""
-    length = lines.BODY_LIMIT
+    length = lines.QUOTE_LIMIT
     seeds = [
         "a",
         " ",
