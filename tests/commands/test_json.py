@@ -104,7 +104,7 @@ def test_an_error_is_json(site: TrustSite, verb: str) -> None:
     assert {key: found["error"][key] for key in ("code", "what", "exit")} == {
         "code": name, "what": what, "exit": code
     }  # fmt: skip
-    assert list(found["error"]) == ["code", "what", "where", "why", "fix", "exit"]
+    assert list(found["error"]) == ["code", "what", "where", "why", "fix", "log", "exit"]
     assert "error[" not in done.err
 
 
