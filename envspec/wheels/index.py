@@ -16,7 +16,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from envspec.data import load_toml
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.uv.project import UvProject
 from envspec.uv.run import Uv
 from envspec.wheels.file import ResolvedFile
@@ -28,10 +28,10 @@ _TIMEOUT = (10, 60)
 def releases(package: str, uv: Uv, python: Path) -> dict[Version, list[ResolvedFile]]:
     """Every release of a package, newest first, with its wheels.
 
-    Raises UsageError `unknown-package`, WorldError `network` or `offline`.
+    Raises UsageError `unknown-package`, ExternalError `network` or `offline`.
     """
     if uv.offline:
-        raise WorldError(
+        raise ExternalError(
             "offline", f"the releases of {package} are on the index, and the network was not to be used"
         )
     page = _page(package, index_of(package, uv, python))
@@ -75,7 +75,7 @@ def _page(package: str, index: str) -> list[ResolvedFile]:
         answer.raise_for_status()
         body = answer.raw.read(_MAX_PAGE, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise WorldError(
+        raise ExternalError(
             "network", f"cannot read the releases of {package}", why=type(error).__name__
         ) from None
     if "json" in answer.headers.get("Content-Type", ""):
@@ -87,7 +87,9 @@ def _from_json(body: bytes, url: str) -> list[ResolvedFile]:
     try:
         rows = json.loads(body)["files"]
     except (ValueError, KeyError, TypeError):
-        raise WorldError("network", "the index answered with something that is not a list of files") from None
+        raise ExternalError(
+            "network", "the index answered with something that is not a list of files"
+        ) from None
     return [
         ResolvedFile(
             filename=str(row.get("filename", "")),
