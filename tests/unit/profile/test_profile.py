@@ -201,7 +201,7 @@ def test_shipped_profiles_are_found_by_name() -> None:
             "  fix: 2026-05-25T10:00:00Z\n",
         ),
     ],
-    ids=lambda value: value[1][:24] if isinstance(value, tuple) else "",
+    ids=lambda value: value[1][-60:] if isinstance(value, tuple) else "",
 )
 def test_refusals_name_path_text_and_remedy(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     assert refused(tmp_path, MINIMAL.replace(*change)) == message
