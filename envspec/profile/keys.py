@@ -160,9 +160,9 @@ class ResolveKeys(_Keys):
             kind="date, or date and time with zone",
         ),
     ] = UNSET
-    machines: Annotated[
-        list[Literal["x86_64", "aarch64"]], _key("The machines that the lock serves.", ["x86_64", "aarch64"])
-    ] = msgspec.field(default_factory=lambda: ["x86_64", "aarch64"])
+    machines: Annotated[list[str], _key("The machines that the lock serves.", ["x86_64", "aarch64"])] = (
+        msgspec.field(default_factory=lambda: ["x86_64", "aarch64"])
+    )
     allow_sdists: Annotated[
         list[str],
         _key(
