@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.check.fix import FixResult, mend
+from envspec.check.fix import FixResult, fix_profile
 from envspec.check.input import target_of
 from envspec.check.run import check_profile
 from envspec.profile import Profile, read_profile
@@ -54,4 +54,4 @@ def run_fix(request: CheckRequest, progress: Progress) -> FixResult:
 
     profile = read_profile(request.profile)
     target = target_of(profile, request.python)
-    return mend(request.profile, target, uv, resolving_python(profile, uv), check)
+    return fix_profile(request.profile, target, uv, resolving_python(profile, uv), check)

@@ -106,7 +106,7 @@ def _settings_of_profile(profile: Profile) -> dict[str, str]:
         "gpu.arch": profile.gpu.arch.dotted,
         "gpu.minimum-driver": profile.gpu.minimum_driver,
         "jobs.memory-per-job": str(profile.memory_per_job),
-        "install.winners": ", ".join(profile.winners),
+        "install.precedence": ", ".join(profile.precedence),
         **{f"environment.{name}": value for name, value in profile.environment},
     }
 

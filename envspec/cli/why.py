@@ -7,8 +7,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from envspec.check.collect import gather_asks
-from envspec.check.facts import Selection, chains
+from envspec.check.collect import collect_selection
+from envspec.check.facts import dependency_paths
 from envspec.check.input import read_input, target_of
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
@@ -25,10 +25,9 @@ def run_why(
     """One chain a line for every package that asks for it. Raises UsageError `unknown-package`."""
     uv = Uv(offline=offline)
     profile = read_profile(profile_path)
-    lock = read_input(profile, uv, progress).lock
-    selection: Selection = gather_asks(
-        profile, lock, target_of(profile, python), uv, resolving_python(profile, uv)
-    )
+    given = read_input(profile, uv, progress)
+    lock = given.lock
+    selection = collect_selection(given, target_of(profile, python), uv, resolving_python(profile, uv))
     package = canonicalize_name(package)
     if package not in selection.chosen:
         close = difflib.get_close_matches(package, selection.chosen, n=1)
@@ -40,7 +39,7 @@ def run_why(
             where=str(profile.lock_path),
             fix=f"did you mean {close[0]!r}?" if close and not others else "",
         )
-    lines = list(chains(selection, package, _MOST))
+    lines = list(dependency_paths(selection, package, _MOST))
     for override in lock.overrides:
         if override.name == package:
             lines.append(f"overridden to {override.version}: {override.reason}")

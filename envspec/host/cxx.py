@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from envspec.data.compatibility import compiler_limit
 from envspec.host.commands import Command, run
 from envspec.report.errors import WorldError
+from envspec.report.findings import Finding, error, unknown
 
 
 def find_cxx(environ: Mapping[str, str]) -> Path:
@@ -42,3 +44,32 @@ def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
     family = "clang" if "clang" in lines[0].lower() else "gcc"
     found = numbers[0] if family == "clang" else numbers[-1]
     return family, (int(found[0]), int(found[1]))
+
+
+def unaccepted(
+    path: str, subject: str, version: tuple[str, tuple[int, int]], cuda: tuple[int, int]
+) -> Iterator[Finding]:
+    """Yield a finding `host-compiler` if nvcc of a CUDA release refuses a compiler, or if that is not known.
+
+    `version` is as `compiler_version` tells it. This is an error wherever it is found: nothing compiles with it.
+    """
+    family, (major, minor) = version
+    release = f"{cuda[0]}.{cuda[1]}"
+    limit = compiler_limit(family, cuda)
+    if limit is None:
+        yield unknown(
+            "host-compiler",
+            subject,
+            f"it is not known which {family} nvcc of CUDA {release} accepts",
+            evidence=[f"{path} is {family} {major}.{minor}"],
+            fix="envspec probe cuda-plain tries it in a built environment",
+        )
+    elif major > limit:
+        cc, cxx = ("clang", "clang++") if family == "clang" else ("gcc", "g++")
+        yield error(
+            "host-compiler",
+            subject,
+            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
+            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
+            fix=f"install {cxx}-{limit} and set CC={cc}-{limit} CXX={cxx}-{limit}",
+        )

@@ -39,7 +39,7 @@ class Venv(msgspec.Struct, frozen=True):
 
     def winners(self, profile: Profile) -> tuple[tuple[str, str], ...]:
         """(path, package) for every contested path, by the order that the profile declares."""
-        order = {name: rank for rank, name in enumerate(profile.winners)}
+        order = {name: rank for rank, name in enumerate(profile.precedence)}
         return tuple((c.path, w[0]) for c in self.conflicts if (w := winner(c, order)))
 
 
@@ -53,7 +53,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     uv.venv(at, python.path, work, prompt=profile.name)
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
-    last = [name for name in profile.winners if name in names]
+    last = [name for name in profile.precedence if name in names]
     batches = [
         [p for p in needed if p.name not in last],
         *([p for p in needed if p.name == name] for name in last),
@@ -91,7 +91,7 @@ def check_venv(profile: Profile, needed: tuple[LockedPackage, ...], at: Path, py
             ),
         )
     found = conflicts(packages)
-    order = {name: rank for rank, name in enumerate(profile.winners)}
+    order = {name: rank for rank, name in enumerate(profile.precedence)}
     _require_winners(profile, found, order)
     for conflict in found:
         chosen = winner(conflict, order)
@@ -119,7 +119,7 @@ def _require_winners(profile: Profile, found: tuple[Conflict, ...], order: dict[
         raise EnvspecError(
             "file-conflict",
             "packages own the same paths with different content, and none is declared to win",
-            where=f"{profile.path}: install.winners",
+            where=f"{profile.path}: install.precedence",
             why="\n".join(lines),
-            fix=f"name the one whose files are right, for example: winners = [{suggestion}]",
+            fix=f"name the one whose files are right, for example: precedence = [{suggestion}]",
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from envspec import elf
 from envspec.data.compatibility import compiler_limit
 from envspec.doctor.checks import CHECKS, Wanted
+from envspec.host.cxx import unaccepted
 from envspec.host.ld_cache import candidates, find
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, error, note, unknown, warning
@@ -183,25 +184,10 @@ def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Find
     if wanted.cuda is None:
         yield note("host-compiler", subject, f"{path} is {family} {major}.{minor}")
         return
-    release = f"{wanted.cuda[0]}.{wanted.cuda[1]}"
-    limit = compiler_limit(family, wanted.cuda)
-    if limit is None:
-        yield unknown(
-            "host-compiler", subject, f"it is not known which {family} nvcc of CUDA {release} accepts",
-            evidence=[f"{path} is {family} {major}.{minor}"],
-            fix="envspec probe cuda-plain tries it in a built environment",
-        )  # fmt: skip
-    elif major > limit:
-        older = "clang" if family == "clang" else "gcc"
-        cxx_name = f"clang++-{limit}" if family == "clang" else f"g++-{limit}"
-        yield error(
-            "host-compiler",
-            subject,
-            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
-            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
-            fix=f"install {cxx_name} and set CC={older}-{limit} CXX={cxx_name}",
-        )
-    else:
+    found = list(unaccepted(path, subject, version, wanted.cuda))
+    yield from found
+    if not found:
+        limit = compiler_limit(family, wanted.cuda)
         yield note(
             "host-compiler", subject, f"{path} is {family} {major}.{minor}; nvcc accepts up to {limit}"
         )
