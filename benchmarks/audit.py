@@ -21,11 +21,11 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from envspec.audit.binaries import take_inventory
+from envspec.audit.binaries import read_binaries
 from envspec.audit.environment import Environment, of_manifest
 from envspec.audit.gpu_findings import read_gpu_inventory
 from envspec.audit.run import link_all
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_manifest
 
 RUNS = 7
@@ -40,23 +40,21 @@ def main() -> int:
         print(f"{out} holds no environment")
         return 2
     environment = of_manifest(generation, read_manifest(generation.manifest))
-    inventory = take_inventory(environment.venv)
-    paths = [Path(binary.path) for binary in inventory.binaries]
+    venv = read_binaries(environment.venv)
+    paths = [Path(binary.path) for binary in venv.binaries]
     size = sum(path.stat().st_size for path in paths)
-    print(
-        f"{len(inventory.files):,} files, {len(paths)} ELF files of {size / 1e9:.1f} GB; {os.cpu_count()} CPUs"
-    )
+    print(f"{len(venv.names):,} files, {len(paths)} ELF files of {size / 1e9:.1f} GB; {os.cpu_count()} CPUs")
 
-    closure = repeated(lambda: link_all(environment, take_inventory(environment.venv)))
+    closure = repeated(lambda: link_all(environment, read_binaries(environment.venv)))
     show("closure", "envspec", *closure)
     show("closure", "ldd -r", *once(lambda: ldd(environment, paths)), beside=closure)
     taken = once(lambda: read_names(paths[:: max(1, len(paths) // SAMPLE)]))
     factor = size_of_sample(paths)
     show("closure", "pyelftools, scaled", *(seconds * factor for seconds in taken), beside=closure)
 
-    gpu = repeated(lambda: read_gpu_inventory(inventory, environment.site_packages))
+    gpu = repeated(lambda: read_gpu_inventory(venv, environment.site_packages))
     show("GPU code", "envspec", *gpu)
-    code = read_gpu_inventory(inventory, environment.site_packages)
+    code = read_gpu_inventory(venv, environment.site_packages)
     files = [environment.venv / file.name for file in code.files if ".so" in file.name]
     tool = environment.site / "triton/backends/nvidia/bin/cuobjdump"
     show("GPU code", "cuobjdump", *once(lambda: cuobjdump(tool, files)), beside=gpu)

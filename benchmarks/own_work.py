@@ -9,52 +9,56 @@ takes from each stage the time spent waiting for other programs. What is left is
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from envspec import output as output_module
 from envspec.build.pipeline import BuildRequest, build
 from envspec.cli.progress import PlainProgress
 from envspec.data.shipped import shipped
-from envspec.uv.run import Uv
+from envspec.host.commands import Command, Completed, traced
+from envspec.output import generations
 
 _GOAL = 3.0
 
 
 class Waiting:
-    """Seconds spent in other programs, or in the kernel's sync."""
+    """Seconds spent in other programs, by their names, and in the kernel's sync."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return function(*args, **options)
-            finally:
-                self.seconds[name] = self.seconds.get(name, 0) + time.perf_counter() - began
+    def started(self, number: int, command: Command) -> None:
+        """A command is about to be started."""
 
-        return call
+    def ended(self, number: int, command: Command, completed: Completed) -> None:
+        """A command has ended: add its seconds."""
+        self.add(Path(command.arguments[0]).name, completed.seconds)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds under a name."""
+        self.seconds[name] = self.seconds.get(name, 0) + seconds
 
 
 def main() -> int:
     profile = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped("profiles") / "rtx-pro-6000.toml"
     waiting = Waiting()
-    Uv.run = waiting.counted("uv", Uv.run)  # type: ignore[method-assign]
-    subprocess.Popen.communicate = waiting.counted("compilers", subprocess.Popen.communicate)  # type: ignore[method-assign]
-    output_module.sync_file_system = waiting.counted("sync", output_module.sync_file_system)  # type: ignore[assignment]
+    sync = generations.sync_file_system
+
+    def timed_sync(path: Path) -> None:
+        began = time.perf_counter()
+        sync(path)
+        waiting.add("sync", time.perf_counter() - began)
+
+    generations.sync_file_system = timed_sync  # type: ignore[attr-defined]
     best = float("inf")
     for number in range(4):
         waiting.seconds.clear()
         with tempfile.TemporaryDirectory(prefix="envspec-own-work-", dir=Path.cwd()) as work:
             began = time.perf_counter()
-            build(BuildRequest(profile=profile, out=Path(work) / "out"), PlainProgress())
+            with traced(waiting):
+                build(BuildRequest(profile=profile, out=Path(work) / "out"), PlainProgress())
             took = time.perf_counter() - began
             shutil.rmtree(work, ignore_errors=True)
         own = took - sum(waiting.seconds.values())

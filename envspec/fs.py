@@ -102,19 +102,45 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+BYTECODE = "__pycache__"
+"""The directory of byte code, which Python writes when it likes and which is nobody's file.
+
+A `.pyc` outside of it is none: Python never writes one there, and runs it as a module of its own.
+"""
+
+
+def is_bytecode(path: str) -> bool:
+    """Whether a path is byte code that Python may write or remove at any time."""
+    return f"/{BYTECODE}/" in path or path.startswith(f"{BYTECODE}/")
+
+
 def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file and link below a directory, byte code left out, links not followed."""
+    """Yield the path of every file and link below a directory, relative to it; byte code is left out, no link is followed.
+
+    A directory that is not there, or not any more, holds nothing.
+    """
     queue = [(str(root), "")]
     while queue:
         directory, prefix = queue.pop()
-        with os.scandir(directory) as entries:
+        try:
+            listing = os.scandir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        with listing as entries:
             for entry in entries:
                 path = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name != "__pycache__":
+                    if entry.name != BYTECODE:
                         queue.append((entry.path, path + "/"))
                 else:
                     yield path, entry
+
+
+def read_start(path: Path, most: int) -> bytes:
+    """The first `most` bytes of a file. A link is not followed, and a pipe is not waited for. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(most)
 
 
 _CHUNK = 1 << 20

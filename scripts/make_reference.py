@@ -15,7 +15,7 @@ import click
 
 from envspec.activation.process import process_environment
 from envspec.activation.values import ScriptValues
-from envspec.cli.explain import all_codes
+from envspec.cli.codes import all_codes
 from envspec.cli.main import cli
 from envspec.data.architectures import known_archs
 from envspec.data.gpus import gpus_of
@@ -100,6 +100,19 @@ def _profile() -> list[str]:
         lines += [f"## {title}", ""]
         lines += [*_table(("key", "type", "default", "meaning"), (_key_row(row) for row in rows)), ""]
     lines += [
+        "## In an editor",
+        "",
+        "`envspec/data/profile.schema.json` is a JSON schema, made from the types that this page is made from. Editors with a",
+        "language server for TOML (taplo, Even Better TOML) complete and check keys with it, if the first line of the",
+        "profile names it:",
+        "",
+        "```toml",
+        "#:schema PATH/profile.schema.json",
+        "```",
+        "",
+        "`envspec profiles --schema` prints where it lies in your installation. Versions, GPUs and names are checked when the",
+        "profile is read, not by the schema.",
+        "",
         "## Every key at once",
         "",
         "This shows the syntax; it is no environment that works.",
@@ -154,6 +167,7 @@ def _cli() -> list[str]:
                     ),
                     (str(int(Exit.USAGE)), "the call or the profile is wrong"),
                     (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.INTERNAL)), "a fault of envspec itself"),
                     (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
                 ]
             ),
@@ -161,8 +175,16 @@ def _cli() -> list[str]:
         "",
         "`run` is replaced by its command, so its exit code is that of the command.",
         "",
+        "## JSON",
+        "",
+        "With `--json` a command prints one JSON object on standard output, however it ends; progress, questions and",
+        "warnings stay on standard error. An object with `error` is an error: a wrong call, a profile that cannot be read, an",
+        "interruption. It has the fields of the text form (`code`, `what`, `where`, `why`, `fix`) and `exit`, the exit code;",
+        "beside it, `findings` are those of the check that ended a build. All other objects are results. The schema of all of",
+        "them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
+        "",
     ]
-    for name, command in sorted(cli.commands.items()):
+    for name, command in cli.commands.items():
         lines += [*_command(name, command), ""]
     return lines
 
@@ -203,7 +225,7 @@ def _codes() -> list[str]:
         "(`probe-*`) demand. A rule answers error, warning, note or unknown; errors end in exit code 1 unless, for the check,",
         "`--allow CODE` makes notes of them.",
         "",
-        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.rule)),
+        *_table(("code", "what is demanded"), ((_linked(c.code), c.means) for c in all_codes() if c.command)),
         "",
         "## Errors",
         "",
@@ -211,7 +233,7 @@ def _codes() -> list[str]:
         "",
         *_table(
             ("code", "exit", "meaning"),
-            ((_linked(c.code), str(int(Exit[c.exit.name])), c.means) for c in all_codes() if not c.rule),
+            ((_linked(c.code), str(int(c.exit.exit)), c.means) for c in all_codes() if not c.command),
         ),
     ]
 

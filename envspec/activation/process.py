@@ -18,7 +18,10 @@ def process_environment(
     *,
     host: HostFiles | None = None,
 ) -> dict[str, str]:
-    """The environment of a child process: what the script would make of `base_env`."""
+    """Return the environment of a child process: what the script would make of `base_env`.
+
+    Raises UsageError `path-unusable` for a generation at a path that PATH cannot hold.
+    """
     settings = settings_of(values)
     generation = generation_dir.resolve()
     places = {

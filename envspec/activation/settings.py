@@ -1,8 +1,7 @@
-"""The environment that JIT compilers need, as a script to source and as a mapping for a child process.
+"""The environment that JIT compilers need, as one list of settings.
 
-Both are made from one list of settings: `settings_of` says what is set, `render` writes it down for a shell and
-`environment` computes it. Everything in a setting is relative to the generation that the script lies in, so
-that the same profile renders the same bytes on every machine.
+The script (`script`) writes it down for a shell, and `process` computes the same for a child process. Everything in a setting
+is relative to the generation that the script lies in, so that the same profile renders the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import msgspec
 
 from envspec.activation.values import ScriptValues
 from envspec.data.jit_variables import Consumer, Kind, consumers
-from envspec.data.reserved_variables import _CLEARED, _JOBS
+
+TOOLCHAINS = "/toolchains/"
+"""Where the toolchains lie, relative to `Base.STATE`."""
 
 
 class Base(str, Enum):
@@ -48,42 +49,29 @@ class PathList(msgspec.Struct, frozen=True):
     """Inherited directories of driver stubs are left out, too."""
 
 
-class _Settings(msgspec.Struct, frozen=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the script does to variables: lists it adds to, values it sets, variables it unsets.
+
+    `computed` is the one whose value is counted on the machine, unless it is set already.
+    """
+
     lists: tuple[PathList, ...]
     plain: tuple[Setting, ...]
-    cleared: tuple[str, ...]
-    computed: str
+    cleared: tuple[str, ...] = ("PYTHONHOME", "PYTHONPATH")
+    """They would put other packages before the locked ones."""
+    computed: str = "MAX_JOBS"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every variable that is touched, sorted."""
+        """Return every variable that is touched, sorted."""
         lists, plain = (entry.name for entry in self.lists), (setting.name for setting in self.plain)
         return tuple(sorted((*lists, *plain, *self.cleared, self.computed)))
 
 
-TOOLCHAIN = "/toolchains/"
-
-
-def settings_of(values: ScriptValues) -> _Settings:
-    cuda = TOOLCHAIN + values.toolchain
-    venv = "/venv"
-    libraries = (f"{venv}/{values.site_packages}/{directory}" for directory in values.library_dirs)
-    lists = (
-        PathList("PATH", (Value(f"{venv}/bin", Base.GENERATION), Value(f"{cuda}/bin", Base.STATE))),
-        # The stub must never be found by the loader: it would be taken for the driver.
-        PathList(
-            "LD_LIBRARY_PATH",
-            (
-                Value(f"{cuda}/lib64", Base.STATE),
-                *(Value(directory, Base.GENERATION) for directory in libraries),
-            ),
-            without_stubs=True,
-        ),
-        PathList(
-            "LIBRARY_PATH",
-            (Value(f"{cuda}/lib64", Base.STATE), Value(f"{cuda}/lib64/stubs", Base.STATE)),
-        ),
-    )
+def settings_of(values: ScriptValues) -> Settings:
+    """Return what the script of these values does to variables."""
+    cuda, venv = TOOLCHAINS + values.toolchain, "/venv"
+    lib64, stubs = Value(f"{cuda}/lib64", Base.STATE), Value(f"{cuda}/lib64/stubs", Base.STATE)
     plain = {
         "CUDA_HOME": Value(cuda, Base.STATE),
         "CUDA_PATH": Value(cuda, Base.STATE),
@@ -93,11 +81,14 @@ def settings_of(values: ScriptValues) -> _Settings:
         # Last: a user may point a cache elsewhere.
         **{name: Value(value) for name, value in values.variables},
     }
-    return _Settings(
-        lists=lists,
+    return Settings(
+        lists=(
+            PathList("PATH", (Value(f"{venv}/bin", Base.GENERATION), Value(f"{cuda}/bin", Base.STATE))),
+            # The stub must never be found by the loader: it would be taken for the driver.
+            PathList("LD_LIBRARY_PATH", (lib64,), without_stubs=True),
+            PathList("LIBRARY_PATH", (lib64, stubs)),
+        ),
         plain=tuple(Setting(name, plain[name]) for name in sorted(plain)),
-        cleared=_CLEARED,
-        computed=_JOBS,
     )
 
 
@@ -114,4 +105,4 @@ def _consumer_value(row: Consumer, values: ScriptValues) -> Value:
         return Value(text)
     if row.kind is Kind.CACHE_DIR:
         return Value(f"/jit/{values.toolchain}/{row.value}", Base.STATE)
-    return Value(f"{TOOLCHAIN}{values.toolchain}/{row.value}", Base.STATE)
+    return Value(f"{TOOLCHAINS}{values.toolchain}/{row.value}", Base.STATE)

@@ -16,6 +16,8 @@ names the link, so what starts itself again by that name starts in the generatio
 
 from __future__ import annotations
 
+from pathlib import Path
+
 FIRST = "0000_envspec_generation.pth"
 LAST = "zzzz_envspec_generation.pth"
 
@@ -57,5 +59,11 @@ if real != prefix:
 
 
 def pth_files() -> dict[str, str]:
-    """Name and text of each. Python runs a line of a .pth file only if it begins with `import`."""
+    """Return the name and the text of each. Python runs a line of a .pth file only if it begins with `import`."""
     return {name: f"import sys; exec({code!r}, {{}})\n" for name, code in ((FIRST, _FIRST), (LAST, _LAST))}
+
+
+def write_pth_files(site_packages: Path) -> None:
+    """Tie the interpreter of a venv to its own generation."""
+    for name, text in pth_files().items():
+        (site_packages / name).write_text(text, encoding="utf-8")

@@ -11,20 +11,21 @@ from envspec.data.reserved_variables import settable
 from envspec.report.errors import UsageError
 
 SCRIPT = "sglang_env.sh"
+"""The name of the environment script."""
 
 
 class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
     """What distinguishes one environment from another.
 
-    `arch` is dotted with its suffix ("12.0a"); `site_packages` is relative to the venv, and each of
-    `library_dirs` to it; `variables` are the user's own, in the profile's order; `prompt` is a name to show.
+    `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` is in
+    bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's order; `prompt` is a
+    name to show. Raises UsageError `script-value` for what cannot stand in a script.
     """
 
     toolchain: str
     arch: str
     memory_per_job: int
     site_packages: str
-    library_dirs: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     prompt: str = "envspec"
 
@@ -34,11 +35,12 @@ class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
         _require(
             0 < self.memory_per_job < 2**62, "memory_per_job", str(self.memory_per_job), "a positive number"
         )
-        for key, path in (
-            ("site_packages", self.site_packages),
-            *(("library_dirs", path) for path in self.library_dirs),
-        ):
-            _require(_stays_below(path), key, path, "a relative path without '..', ':' or control characters")
+        _require(
+            _stays_below(self.site_packages),
+            "site_packages",
+            self.site_packages,
+            "a relative path without '..', ':' or control characters",
+        )
         _require(_writable(self.prompt), "prompt", self.prompt, "text without NUL")
         seen: set[str] = set()
         for name, value in self.variables:
@@ -50,7 +52,7 @@ class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arch_number(self) -> str:
-        """The architecture as nvcc writes it: 120a."""
+        """Return the architecture as nvcc writes it: 120a."""
         return self.arch.replace(".", "")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envspec.elf import Elf, ElfError, read
+from envspec.fs import walk
 
 # C++ headers and the files of a dist-info have no suffix either.
 _NO_PROGRAMS = re.compile(r"(?:/include|\.dist-info)/")
@@ -50,43 +51,23 @@ class Damaged:
 
 
 @dataclass(frozen=True)
-class Inventory:
-    """All files of a venv, relative to it, and its ELF files."""
+class VenvFiles:
+    """The names of all files of a venv, relative to it, and its ELF files."""
 
     root: str
-    files: tuple[str, ...]
+    names: tuple[str, ...]
     binaries: tuple[Binary, ...]
     damaged: tuple[Damaged, ...] = field(default=())
 
 
-def list_files(root: Path) -> tuple[str, ...]:
-    """Every file and link below `root`, relative to it, in no order, but for bytecode caches.
-
-    Links to directories count as files.
-    """
-    top = os.path.realpath(root)
-    found: list[str] = []
-    stack = [""]
-    while stack:
-        below = stack.pop()
-        with os.scandir(f"{top}/{below}") as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name != "__pycache__":
-                        stack.append(f"{below}{entry.name}/")
-                else:
-                    found.append(below + entry.name)
-    return tuple(found)
-
-
-def take_inventory(root: Path, files: Iterable[str] | None = None) -> Inventory:
-    """List a venv and read its ELF files. A link is left out: what it points at is there itself.
+def read_binaries(root: Path, names: Iterable[str] | None = None) -> VenvFiles:
+    """Read the ELF files among the files of a venv. A link is left out: what it points at is there itself.
 
     A library or a program is told by its name: `libx.so`, `libx.so.13`, `nvcc`, `tool.0`. Reading the first bytes of all
     71,000 files of an environment would take longer than everything else; 12,681 of them are cubins, ELF files for the GPU.
     """
     top = os.path.realpath(root)
-    listed = tuple(list_files(root) if files is None else files)
+    listed = tuple(sorted(path for path, _ in walk(Path(top))) if names is None else names)
     binaries = []
     damaged = []
     for name in listed:
@@ -117,7 +98,7 @@ def take_inventory(root: Path, files: Iterable[str] | None = None) -> Inventory:
             )
         elif elf.has_dynamic and not Path(path).is_symlink():
             binaries.append(Binary(name, path, elf))
-    return Inventory(top, listed, tuple(binaries), tuple(damaged))
+    return VenvFiles(top, listed, tuple(binaries), tuple(damaged))
 
 
 def _is_text(path: str) -> bool:

@@ -1,8 +1,8 @@
 """What is loaded together with a file, and which strong symbols then have no definition.
 
-This is the dynamic loader's own algorithm on paper: libraries are searched breadth first, a name that is already loaded is
+This is the dynamic loader's own algorithm, done statically: libraries are searched breadth first, a name that is already loaded is
 not searched again, and a symbol is looked for in the global scope and then in everything that was loaded with the file.
-Each file is judged on its own imports; those of its dependencies are judged with them.
+Each file is looked at for its own imports; those of its dependencies are looked at with them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from envspec.audit.binaries import Binary
 from envspec.audit.loader import Loader
 
 
-class Lost(NamedTuple):
+class MissingLibrary(NamedTuple):
     """A DT_NEEDED entry `name` of `by` that the loader does not find."""
 
     name: str
     by: Binary
 
 
-class Wanted(NamedTuple):
+class UndefinedSymbol(NamedTuple):
     """An undefined symbol; `version` and `file` (who should define it) are empty if it has no version."""
 
-    symbol: bytes
+    name: bytes
     version: str
     file: str
 
 
-class NoVersion(NamedTuple):
+class UndefinedVersion(NamedTuple):
     """A symbol version that the found library `file` does not define: the loader refuses the file for it."""
 
     file: str
@@ -52,7 +52,7 @@ class Closure:
 
     root: Binary
     libraries: tuple[Binary, ...]
-    lost: tuple[Lost, ...]
+    missing: tuple[MissingLibrary, ...]
     names: Mapping[str, Binary]
 
 
@@ -61,13 +61,13 @@ class Link:
     """The outcome for one file in one process."""
 
     closure: Closure
-    missing: tuple[Wanted, ...]
-    versions: tuple[NoVersion, ...]
+    undefined: tuple[UndefinedSymbol, ...]
+    versions: tuple[UndefinedVersion, ...]
 
     @property
     def holds(self) -> bool:
         """Whether the file can be loaded with all its symbols."""
-        return not (self.closure.lost or self.missing or self.versions)
+        return not (self.closure.missing or self.undefined or self.versions)
 
 
 def load(root: Binary, loader: Loader, before: Process) -> Closure:
@@ -75,7 +75,7 @@ def load(root: Binary, loader: Loader, before: Process) -> Closure:
     names = dict(before.names)
     _answer(names, root)
     libraries: dict[Binary, tuple[Binary, ...]] = {root: ()}
-    lost: list[Lost] = []
+    missing: list[MissingLibrary] = []
     queue = [root]
     for binary in queue:
         above = (binary, *libraries[binary])
@@ -84,14 +84,14 @@ def load(root: Binary, loader: Loader, before: Process) -> Closure:
             if found is None:
                 found = loader.find(name, binary, libraries[binary])
                 if found is None:
-                    lost.append(Lost(name, binary))
+                    missing.append(MissingLibrary(name, binary))
                     continue
                 names[name] = found
                 _answer(names, found)
             if found not in libraries:
                 libraries[found] = above
                 queue.append(found)
-    return Closure(root, tuple(libraries), tuple(lost), names)
+    return Closure(root, tuple(libraries), tuple(missing), names)
 
 
 def _answer(names: dict[str, Binary], binary: Binary) -> None:
@@ -112,23 +112,23 @@ def after(before: Process, closures: Iterable[Closure], *, visible: bool) -> Pro
 
 
 def link(closure: Closure, before: Process) -> Link:
-    """Look for each strong symbol of a file that was loaded on paper."""
+    """Look for each strong symbol of a file whose libraries were found."""
     root = closure.root
     scope = tuple(dict.fromkeys((*before.visible, *closure.libraries)))
-    return Link(closure, missing(root, scope), tuple(_versions(root, closure)))
+    return Link(closure, undefined_symbols(root, scope), tuple(_versions(root, closure)))
 
 
-def _versions(root: Binary, closure: Closure) -> Iterable[NoVersion]:
+def _versions(root: Binary, closure: Closure) -> Iterable[UndefinedVersion]:
     for need in root.elf.version_needs:
         found = closure.names.get(need.file)
         if found is None or need.weak or not found.elf.version_definitions:
             continue
         if all(offered.version != need.version for offered in found.elf.version_definitions):
-            yield NoVersion(need.file, need.version, found)
+            yield UndefinedVersion(need.file, need.version, found)
 
 
-def missing(root: Binary, scope: tuple[Binary, ...]) -> tuple[Wanted, ...]:
-    """The strong undefined symbols of `root` that nothing in the scope defines."""
+def undefined_symbols(root: Binary, scope: tuple[Binary, ...]) -> tuple[UndefinedSymbol, ...]:
+    """Find the strong undefined symbols of `root` that nothing in the scope defines."""
     found = []
     # The order does not change the outcome: small tables first, the large ones only for what is left.
     others = sorted((b for b in scope if b is not root), key=_table_size)
@@ -139,7 +139,7 @@ def missing(root: Binary, scope: tuple[Binary, ...]) -> tuple[Wanted, ...]:
             left -= _offered(binary, version, left)
             if not left:
                 break
-        found += [Wanted(name, version, file) for name in sorted(left)]
+        found += [UndefinedSymbol(name, version, file) for name in sorted(left)]
     return tuple(found)
 
 

@@ -24,9 +24,6 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     library_path: tuple[str, ...]
     arch: Arch
     minimum_driver: str
-    packages: tuple[tuple[str, str], ...] | None = None
-    """(name, version) of what was locked."""
-    winners: tuple[tuple[str, str], ...] = ()
 
     @property
     def site(self) -> Path:
@@ -46,8 +43,6 @@ def describe(
     machine: str,
     arch: Arch,
     minimum_driver: str,
-    packages: tuple[tuple[str, str], ...] | None = None,
-    winners: tuple[tuple[str, str], ...] = (),
 ) -> Environment:
     """The environment in a generation, finished or not, as somebody meets it who sources its script in an empty shell."""
     variables = process_environment(script, generation.path, {})
@@ -59,8 +54,6 @@ def describe(
         library_path=tuple(p for p in variables.get("LD_LIBRARY_PATH", "").split(os.pathsep) if p),
         arch=arch,
         minimum_driver=minimum_driver,
-        packages=packages,
-        winners=winners,
     )
 
 
@@ -74,6 +67,4 @@ def of_manifest(generation: Generation, manifest: Manifest) -> Environment:
         machine=manifest.inputs.machine,
         arch=arch,
         minimum_driver=manifest.minimum_driver,
-        packages=tuple((p.name, p.version) for p in manifest.packages),
-        winners=manifest.winners,
     )

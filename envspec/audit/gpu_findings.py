@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 from packaging.version import Version
 
-from envspec.audit.binaries import Inventory
+from envspec.audit.binaries import VenvFiles
 from envspec.audit.fatbin import GpuCode, Module, read_cubin, read_modules
 from envspec.audit.gpu_support import Mode, Support, best_support
 from envspec.data import load_table
@@ -78,11 +78,11 @@ class GpuInventory:
     damaged: tuple[tuple[str, str], ...] = field(default=())
 
 
-def read_gpu_inventory(inventory: Inventory, prefix: str) -> GpuInventory:
+def read_gpu_inventory(venv: VenvFiles, prefix: str) -> GpuInventory:
     """List the GPU code of every library and cubin. `prefix` is site-packages' place below the venv."""
     files = []
     damaged = []
-    for binary in inventory.binaries:
+    for binary in venv.binaries:
         try:
             modules = read_modules(binary.path)
         except ElfError as problem:
@@ -92,9 +92,9 @@ def read_gpu_inventory(inventory: Inventory, prefix: str) -> GpuInventory:
             files.append(FileCode(binary.name, modules))
     cubins: dict[str, list[Module]] = {}
     sources: list[str] = []
-    for name in inventory.files:
+    for name in venv.names:
         if name.endswith(".cubin"):
-            code = read_cubin(f"{inventory.root}/{name}")
+            code = read_cubin(f"{venv.root}/{name}")
             if code is not None:
                 top = name.removeprefix(prefix + "/").split("/", 1)[0]
                 cubins.setdefault(f"{prefix}/{top}", []).append((code,))

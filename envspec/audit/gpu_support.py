@@ -40,14 +40,13 @@ def support_of(code: GpuCode, gpu: Arch) -> Support:
     same = (arch.major, arch.minor) == (gpu.major, gpu.minor)
     older_in_major = arch.major == gpu.major and arch.minor <= gpu.minor
     if code.ptx is None:
+        if not arch.runs_on((gpu.major, gpu.minor)):
+            return NOTHING
         if same:
             why = {"a": "compiled for exactly this architecture", "f": "compiled for its family"}
             return Support(Mode.NATIVE, code, why.get(arch.variant, "compiled for it"))
-        if arch.variant == "f" and older_in_major:
-            return Support(Mode.COMPATIBLE, code, f"{code} runs on its whole family")
-        if not arch.variant and older_in_major:
-            return Support(Mode.COMPATIBLE, code, f"{code} runs on later minors of major {arch.major}")
-        return NOTHING
+        where = "its whole family" if arch.variant == "f" else f"later minors of major {arch.major}"
+        return Support(Mode.COMPATIBLE, code, f"{code} runs on {where}")
     if same or (arch.variant == "f" and older_in_major):
         return Support(Mode.PTX, code, f"{code} is for it")
     if not arch.variant and (arch.major, arch.minor) <= (gpu.major, gpu.minor):

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from envspec.audit.binaries import Binary, python_minor_of
-from envspec.audit.closure import Lost, Wanted
+from envspec.audit.closure import MissingLibrary, UndefinedSymbol
 from envspec.audit.driver import DriverApi
-from envspec.audit.linkage import Judged, Linkage
+from envspec.audit.linkage import Linkage, LinkResult
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.data.system_libraries import OptionalRow, driver_library, optional_library
 from envspec.elf import demangle
-from envspec.report.findings import Finding, error, note, warning
+from envspec.report.findings import Finding, counted, error, note, warning
 from envspec.torch_abi import exports as torch_exports
 from envspec.torch_abi.names import torch_names
 from envspec.torch_abi.variants import broken_members, families, family_of
@@ -32,20 +32,22 @@ class LinkFindings:
 
     def all(self) -> Iterator[Finding]:
         """Every finding."""
-        judged = self.linkage.judged
+        results = self.linkage.results
         torch = self.owners.version("torch")
-        broken = broken_members(judged, lambda name: not judged[name].holds, torch)
+        broken = broken_members(results, lambda name: not results[name].holds, torch)
         yield from self._damaged()
-        yield from self._versions(judged[name] for name in broken)
-        yield from self._lost([judged[name] for name in self._meant(broken) if judged[name].lost])
-        yield from self._missing(
-            [judged[name] for name in broken if not (judged[name].lost or judged[name].link.versions)]
+        yield from self._versions(results[name] for name in broken)
+        yield from self._libraries_missing(
+            [results[name] for name in self._meant(broken) if results[name].missing]
+        )
+        yield from self._symbols_undefined(
+            [results[name] for name in broken if not (results[name].missing or results[name].link.versions)]
         )
         yield from self._variants(frozenset(broken))
         yield from self._driver()
 
     def _damaged(self) -> Iterator[Finding]:
-        for file in self.linkage.inventory.damaged:
+        for file in self.linkage.files.damaged:
             owner = self.owners.of(file.name)
             if file.is_for_another_machine and python_minor_of(file.name) is None:
                 # Packages ship helpers for 32-bit processes, which this interpreter never loads.
@@ -64,7 +66,7 @@ class LinkFindings:
                 fix="build again; if it comes back, the file system or uv's cache is damaged: uv cache clean",
             )
         machine = self.linkage.loader.machine
-        for binary in self.linkage.inventory.binaries:
+        for binary in self.linkage.files.binaries:
             # Packages that ship builds for several machines name the machine in the path.
             if binary.elf.machine != machine and binary.elf.machine not in binary.name:
                 owner = self.owners.of(binary.name)
@@ -76,28 +78,28 @@ class LinkFindings:
                     fix=f"lock for {machine} and build again",
                 )
 
-    def _lost(self, judged: Sequence[Judged]) -> Iterator[Finding]:
-        optional: dict[tuple[str, OptionalRow], list[tuple[Judged, Lost]]] = {}
-        errors: dict[str, list[tuple[Judged, Lost]]] = {}
-        for one in judged:
-            for lost in one.lost:
-                row = optional_library(lost.name, lost.by.name)
-                if row is not None and not self._places(lost.name):
-                    key = (self._package(self.owners.of(lost.by.name)), row)
-                    optional.setdefault(key, []).append((one, lost))
+    def _libraries_missing(self, results: Sequence[LinkResult]) -> Iterator[Finding]:
+        optional: dict[tuple[str, OptionalRow], list[tuple[LinkResult, MissingLibrary]]] = {}
+        errors: dict[str, list[tuple[LinkResult, MissingLibrary]]] = {}
+        for one in results:
+            for library in one.missing:
+                row = optional_library(library.name, library.by.name)
+                if row is not None and not self._places(library.name):
+                    key = (self._package(self.owners.of(library.by.name)), row)
+                    optional.setdefault(key, []).append((one, library))
                 else:
-                    errors.setdefault(lost.name, []).append((one, lost))
+                    errors.setdefault(library.name, []).append((one, library))
         for name, who in sorted(errors.items()):
             yield self._library_missing(name, who)
         for (package, row), who in sorted(
             optional.items(), key=lambda item: (item[0][0], item[0][1].library)
         ):
             files = sorted({self._short(one.binary.name) for one, _ in who})
-            names = sorted({lost.name for _, lost in who})
+            names = sorted({library.name for _, library in who})
             yield note(
                 "optional-library",
                 package,
-                f"{package}: {_count(len(files), 'file')} of it cannot be loaded without {row.project}, "
+                f"{package}: {counted(len(files), 'file')} of it cannot be loaded without {row.project}, "
                 "which this machine does not have",
                 evidence=[row.why, f"files: {_some(files)}", f"missing: {_some(names)}"],
                 fix=f"install {row.project} if you need it",
@@ -107,14 +109,14 @@ class LinkFindings:
         """The broken files, less the variants that are for another environment: where one variant lacks only libraries
         that this environment ought to have, it is the one that was meant, and the others would fail anyway."""
         for members in families(broken).values():
-            meant = [name for name in members if self._ought_to_load(self.linkage.judged[name])]
+            meant = [name for name in members if self._ought_to_load(self.linkage.results[name])]
             yield from meant or members
 
-    def _ought_to_load(self, judged: Judged) -> bool:
-        return all(self._places(x.name) or self.owners.bringing(x.name) for x in judged.lost)
+    def _ought_to_load(self, result: LinkResult) -> bool:
+        return all(self._places(x.name) or self.owners.bringing(x.name) for x in result.missing)
 
-    def _library_missing(self, name: str, who: list[tuple[Judged, Lost]]) -> Finding:
-        needing = sorted({lost.by.name for _, lost in who})
+    def _library_missing(self, name: str, who: list[tuple[LinkResult, MissingLibrary]]) -> Finding:
+        needing = sorted({library.by.name for _, library in who})
         affected = len({one.binary.name for one, _ in who})
         evidence = [f"needed by {self._short(file)}{self._of(file)}" for file in needing[:_SHOWN]]
         if len(needing) > _SHOWN:
@@ -145,7 +147,7 @@ class LinkFindings:
         return error(
             "library-missing",
             name,
-            f"{name} is not found; {_count(affected, 'file')} cannot be loaded without it",
+            f"{name} is not found; {counted(affected, 'file')} cannot be loaded without it",
             evidence=evidence,
             fix=fix,
         )
@@ -153,18 +155,18 @@ class LinkFindings:
     def _places(self, name: str) -> list[Binary]:
         return [
             b
-            for b in self.linkage.inventory.binaries
+            for b in self.linkage.files.binaries
             if b.elf.soname == name or b.name.rpartition("/")[2] == name
         ]
 
     def _relatives(self, name: str) -> tuple[str, ...]:
         """Libraries of the venv whose names differ from `name` in numbers only."""
-        names = sorted({b.name.rpartition("/")[2] for b in self.linkage.inventory.binaries})
+        names = sorted({b.name.rpartition("/")[2] for b in self.linkage.files.binaries})
         return families(names).get(family_of(name), ())[:_SHOWN]
 
-    def _versions(self, judged: Iterable[Judged]) -> Iterator[Finding]:
-        rows: dict[tuple[str, str], list[Judged]] = {}
-        for one in judged:
+    def _versions(self, results: Iterable[LinkResult]) -> Iterator[Finding]:
+        rows: dict[tuple[str, str], list[LinkResult]] = {}
+        for one in results:
             for version in one.link.versions:
                 rows.setdefault((version.found.name, version.version), []).append(one)
         for (found, wanted), who in sorted(rows.items()):
@@ -172,30 +174,30 @@ class LinkFindings:
             yield error(
                 "symbol-version",
                 found.rpartition("/")[2],
-                f"{found} does not define {wanted}; {_count(len(files), 'file')} cannot be loaded with it",
+                f"{found} does not define {wanted}; {counted(len(files), 'file')} cannot be loaded with it",
                 evidence=[f"needed by {self._short(file)}{self._of(file)}" for file in files[:_SHOWN]],
                 fix="run on a system with a newer C library, or pin packages built for an older one"
                 if wanted.startswith("GLIBC")
                 else "pin the two packages to releases that belong together",
             )
 
-    def _missing(self, judged: Sequence[Judged]) -> Iterator[Finding]:
-        packages: dict[str, list[Judged]] = {}
-        for one in judged:
-            of_driver = [want.symbol for want in one.missing if self._is_the_drivers(want.symbol)]
+    def _symbols_undefined(self, results: Sequence[LinkResult]) -> Iterator[Finding]:
+        packages: dict[str, list[LinkResult]] = {}
+        for one in results:
+            of_driver = [symbol.name for symbol in one.undefined if self._is_the_drivers(symbol.name)]
             if of_driver:
                 yield self._driver_too_old(one, of_driver)
-            left = tuple(want for want in one.missing if want.symbol not in of_driver)
+            left = tuple(symbol for symbol in one.undefined if symbol.name not in of_driver)
             if left:
                 owner = self.owners.of(one.binary.name)
-                packages.setdefault(owner, []).append(replace(one, missing=left))
+                packages.setdefault(owner, []).append(replace(one, undefined=left))
         for owner, members in sorted(packages.items()):
-            yield self._symbols_missing(owner, members)
+            yield self._symbols_of_package(owner, members)
 
     def _is_the_drivers(self, symbol: bytes) -> bool:
         return any(symbol in stand_in.elf.symbols.exports for stand_in in self.linkage.driver.values())
 
-    def _driver_too_old(self, one: Judged, symbols: Sequence[bytes]) -> Finding:
+    def _driver_too_old(self, one: LinkResult, symbols: Sequence[bytes]) -> Finding:
         """This machine has a driver, and it lacks symbols that the toolkit's headers know."""
         newest = self.api.newest(symbols)
         cuda = newest[1] if newest else ""
@@ -203,20 +205,20 @@ class LinkFindings:
         return error(
             "driver-symbol",
             self._package(self.owners.of(one.binary.name)) or one.binary.name,
-            f"{self._short(one.binary.name)} asks this machine's driver for {_count(len(symbols), 'symbol')} that it lacks",
+            f"{self._short(one.binary.name)} asks this machine's driver for {counted(len(symbols), 'symbol')} that it lacks",
             evidence=[name.decode("latin-1") for name in sorted(symbols)[:_SHOWN]]
             + ([f"{newest[0]} came with CUDA {cuda}"] if newest else []),
             fix=f"install driver {driver} or newer" if driver else "install a newer driver",
         )
 
-    def _symbols_missing(self, owner: str, members: list[Judged]) -> Finding:
+    def _symbols_of_package(self, owner: str, members: list[LinkResult]) -> Finding:
         machine = self.linkage.loader.machine
         torch = self.owners.version("torch")
         evidence: list[str] = []
         total: set[bytes] = set()
         fixes = []
         for one in sorted(members, key=lambda one: one.binary.name):
-            names = {want.symbol for want in one.missing}
+            names = {symbol.name for symbol in one.undefined}
             total |= names
             of_torch = torch_names(names)
             line = self._short(one.binary.name)
@@ -225,13 +227,14 @@ class LinkFindings:
                 line += f" needs torch {_releases(fits)}"
             evidence.append(line)
             evidence += [
-                f"  missing: {_symbol(want)}{self._provider(want, of_torch)}" for want in one.missing[:_SHOWN]
+                f"  missing: {_symbol(symbol)}{self._provider(symbol, of_torch)}"
+                for symbol in one.undefined[:_SHOWN]
             ]
-            if len(one.missing) > _SHOWN:
-                evidence.append(f"  and {len(one.missing) - _SHOWN} more")
+            if len(one.undefined) > _SHOWN:
+                evidence.append(f"  and {len(one.undefined) - _SHOWN} more")
             if of_torch and owner:
                 fixes.append(f"pin a version that fits: envspec match {self._package(owner)} --torch {torch}")
-            files = sorted({want.file for want in one.missing if want.file})
+            files = sorted({symbol.file for symbol in one.undefined if symbol.file})
             if files:
                 fixes.append(f"pin the packages of {_some(files)} and of {line.split()[0]} to one release")
         what = owner or self._short(members[0].binary.name)
@@ -239,38 +242,38 @@ class LinkFindings:
         return error(
             "symbol-missing",
             self._package(owner) or what,
-            f"{what} cannot be loaded{beside}: {_count(len(total), 'symbol')} missing",
+            f"{what} cannot be loaded{beside}: {counted(len(total), 'symbol')} missing",
             evidence=evidence,
             fix=fixes[0] if fixes else "build again, or pin a release that belongs to what is installed",
         )
 
-    def _provider(self, want: Wanted, of_torch: frozenset[bytes]) -> str:
+    def _provider(self, symbol: UndefinedSymbol, of_torch: frozenset[bytes]) -> str:
         """Where else the symbol is defined: a torch release, or a library that is not loaded with the file."""
-        if want.symbol in of_torch:
+        if symbol.name in of_torch:
             table = torch_exports.load()
             return (
-                f" (in torch {_releases(table.releases_exporting(want.symbol, self.linkage.loader.machine))})"
+                f" (in torch {_releases(table.releases_exporting(symbol.name, self.linkage.loader.machine))})"
             )
-        if want.file:
-            found = self._places(want.file)
+        if symbol.file:
+            found = self._places(symbol.file)
             if found:
                 return f" (not in {self._short(found[0].name)}{self._of(found[0].name)})"
-        for binary in self.linkage.inventory.binaries:
-            if want.symbol in binary.elf.symbols.exports:
+        for binary in self.linkage.files.binaries:
+            if symbol.name in binary.elf.symbols.exports:
                 return f" (defined by {self._short(binary.name)}{self._of(binary.name)}, which is not loaded with it)"
         return ""
 
     def _variants(self, broken: frozenset[str]) -> Iterator[Finding]:
-        """Say which variants are for something else: they were judged too, and are no faults."""
-        judged = self.linkage.judged
+        """Say which variants are for something else: they were linked too, and are no faults."""
+        results = self.linkage.results
         packages: dict[str, list[str]] = {}
-        for members in families(judged).values():
-            idle = [name for name in members if not judged[name].holds and name not in broken]
+        for members in families(results).values():
+            idle = [name for name in members if not results[name].holds and name not in broken]
             if idle:
-                sound = next((name for name in members if judged[name].holds), None)
+                sound = next((name for name in members if results[name].holds), None)
                 reasons = sorted(
-                    {lost.name for name in idle for lost in judged[name].lost}
-                    | {"symbols of another release" for name in idle if not judged[name].lost}
+                    {library.name for name in idle for library in results[name].missing}
+                    | {"symbols of another release" for name in idle if not results[name].missing}
                 )
                 packages.setdefault(self.owners.of(idle[0]), []).append(
                     f"{_some([self._short(name) for name in idle], 2)}: {_some(reasons)}; "
@@ -285,11 +288,11 @@ class LinkFindings:
             )
 
     def _driver(self) -> Iterator[Finding]:
-        libraries: dict[str, list[Judged]] = {}
-        for one in self.linkage.judged.values():
-            for lost in one.driver:
-                if lost.by is one.binary:
-                    libraries.setdefault(lost.name, []).append(one)
+        libraries: dict[str, list[LinkResult]] = {}
+        for one in self.linkage.results.values():
+            for library in one.driver:
+                if library.by is one.binary:
+                    libraries.setdefault(library.name, []).append(one)
         for name, who in sorted(libraries.items()):
             row = driver_library(name)
             assert row is not None
@@ -317,7 +320,7 @@ class LinkFindings:
             yield note(
                 "driver-library",
                 name,
-                f"{name} ({row.what}) is asked of the driver by {_count(len(who), 'file')}; "
+                f"{name} ({row.what}) is asked of the driver by {counted(len(who), 'file')}; "
                 "this machine has none",
                 evidence=evidence,
             )
@@ -333,21 +336,17 @@ class LinkFindings:
         return owner.partition(" ")[0]
 
     def _shown_directory(self, path: str) -> str:
-        root = self.linkage.inventory.root + "/"
+        root = self.linkage.files.root + "/"
         return path.removeprefix(root).removeprefix(self.owners.prefix)
 
 
-def _symbol(want: Wanted) -> str:
-    name = demangle(want.symbol)
-    return f"{name}, version {want.version}" if want.version else name
+def _symbol(symbol: UndefinedSymbol) -> str:
+    name = demangle(symbol.name)
+    return f"{name}, version {symbol.version}" if symbol.version else name
 
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:

@@ -1,5 +1,5 @@
-"""Every file of a venv judged as the process would meet it: alone, behind the packages that load libraries for others,
-or as a part of what loads it."""
+"""Every file of a venv linked statically as the process would meet it: alone, behind the packages that load libraries for
+others, or as a part of what loads it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from envspec.audit.binaries import Binary, Inventory
-from envspec.audit.closure import Closure, Link, Lost, Process, Wanted, after, link, load, missing
+from envspec.audit.binaries import Binary, VenvFiles
+from envspec.audit.closure import (
+    Closure,
+    Link,
+    MissingLibrary,
+    Process,
+    UndefinedSymbol,
+    after,
+    link,
+    load,
+    undefined_symbols,
+)
 from envspec.audit.loader import Loader
 from envspec.data.system_libraries import PreloadRow, driver_library, preloads
 
 
 @dataclass(frozen=True)
-class Judged:
+class LinkResult:
     """One file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
 
-    `lost` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
+    `missing` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
     with the symbols asked of them in `asked`. `siblings` are files of its own directory that its package loads first, `within`
     is a library that always loads it: where they are, it cannot stand alone.
     """
 
     binary: Binary
     link: Link
-    lost: tuple[Lost, ...] = ()
-    missing: tuple[Wanted, ...] = ()
-    driver: tuple[Lost, ...] = ()
+    missing: tuple[MissingLibrary, ...] = ()
+    undefined: tuple[UndefinedSymbol, ...] = ()
+    driver: tuple[MissingLibrary, ...] = ()
     asked: tuple[bytes, ...] = ()
     preloaded: tuple[str, ...] = ()
     siblings: tuple[Binary, ...] = ()
@@ -36,27 +46,31 @@ class Judged:
     @property
     def holds(self) -> bool:
         """Whether the file loads with all its own symbols, once there is a driver."""
-        return not (self.lost or self.missing or self.link.versions)
+        return not (self.missing or self.undefined or self.link.versions)
 
 
 @dataclass(frozen=True)
 class Linkage:
     """All outcomes, and what the process was taken to be."""
 
-    inventory: Inventory
+    files: VenvFiles
     loader: Loader
     python: Process
     driver: Mapping[str, Binary]
-    judged: Mapping[str, Judged]
+    results: Mapping[str, LinkResult]
 
-    def loads(self, judged: Judged) -> bool:
+    def loads(self, result: LinkResult) -> bool:
         """Whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
-        if not judged.holds or judged.binary.elf.machine != self.loader.machine:
+        if not result.holds or result.binary.elf.machine != self.loader.machine:
             return False
-        scope = scope_of(judged.link.closure, self.python)
-        for binary in judged.link.closure.libraries:
-            inner = self.judged.get(binary.name)
-            if inner is not None and (inner.missing or inner.link.versions) and missing(binary, scope):
+        scope = scope_of(result.link.closure, self.python)
+        for binary in result.link.closure.libraries:
+            inner = self.results.get(binary.name)
+            if (
+                inner is not None
+                and (inner.undefined or inner.link.versions)
+                and undefined_symbols(binary, scope)
+            ):
                 return False
         return True
 
@@ -66,25 +80,24 @@ def scope_of(closure: Closure, process: Process) -> tuple[Binary, ...]:
     return tuple(dict.fromkeys((*process.visible, *closure.libraries)))
 
 
-class _Judge:
+class _Linker:
     def __init__(
         self,
-        inventory: Inventory,
+        files: VenvFiles,
         loader: Loader,
         python: Process,
         stand_ins: Mapping[str, Binary],
         site: str,
     ) -> None:
-        self.inventory = inventory
         self.loader = loader
         self.python = python
         self.stand_ins = stand_ins
         self.processes: dict[tuple[str, ...], Process] = {(): python}
         self.prefix = site + "/"
         self.in_site = {
-            b.name.removeprefix(self.prefix): b for b in inventory.binaries if b.name.startswith(self.prefix)
+            b.name.removeprefix(self.prefix): b for b in files.binaries if b.name.startswith(self.prefix)
         }
-        self.in_directory = {(b.directory, b.name.rpartition("/")[2]): b for b in inventory.binaries}
+        self.in_directory = {(b.directory, b.name.rpartition("/")[2]): b for b in files.binaries}
         self.rows = [row for row in preloads() if self.preloaded(row, row.globally + row.locally)]
 
     def preloaded(self, row: PreloadRow, patterns: Iterable[str]) -> list[Binary]:
@@ -102,7 +115,7 @@ class _Judge:
             self.processes[key] = before
         return self.processes[key]
 
-    def alone(self, binary: Binary) -> Judged:
+    def alone(self, binary: Binary) -> LinkResult:
         """The file in a fresh interpreter, or behind the packages that load for it what it does not find."""
         if binary.is_program:
             return self.outcome(load(binary, self.loader, Process()), Process(), ())
@@ -112,7 +125,7 @@ class _Judge:
         while True:
             before = self.process_behind(rows)
             closure = load(binary, self.loader, before)
-            wanted |= {lost.name for lost in closure.lost}
+            wanted |= {missing.name for missing in closure.missing}
             more = tuple(row for row in self.rows if row in rows or row.comes_before(file, wanted))
             if more == rows:
                 break
@@ -130,8 +143,8 @@ class _Judge:
         root = closure.root
         return tuple(
             found
-            for lost in closure.lost
-            if lost.by is root and (found := self.in_directory.get((root.directory, lost.name)))
+            for missing in closure.missing
+            if missing.by is root and (found := self.in_directory.get((root.directory, missing.name)))
         )
 
     def behind(self, before: Process, siblings: Iterable[Binary]) -> Process:
@@ -142,19 +155,19 @@ class _Judge:
             before = Process(names, before.visible)
         return before
 
-    def outcome(self, closure: Closure, before: Process, preloaded: tuple[str, ...]) -> Judged:
-        """Set aside what only the driver brings. Symbols are looked for only where no other library is lost: the loader
+    def outcome(self, closure: Closure, before: Process, preloaded: tuple[str, ...]) -> LinkResult:
+        """Set aside what only the driver brings. Symbols are looked for only where no other library is missing: the loader
         does not get to them otherwise."""
-        driver = tuple(lost for lost in closure.lost if driver_library(lost.name))
-        lost = tuple(lost for lost in closure.lost if not driver_library(lost.name))
-        found = Link(closure, (), ()) if lost else link(closure, before)
-        left = list(found.missing)
+        driver = tuple(library for library in closure.missing if driver_library(library.name))
+        missing = tuple(library for library in closure.missing if not driver_library(library.name))
+        found = Link(closure, (), ()) if missing else link(closure, before)
+        left = list(found.undefined)
         asked: set[bytes] = set()
         for name in {x.name for x in driver}:
-            mine = {want.symbol for want in left if self.is_the_drivers(name, want.symbol)}
+            mine = {symbol.name for symbol in left if self.is_the_drivers(name, symbol.name)}
             asked |= mine
-            left = [want for want in left if want.symbol not in mine]
-        return Judged(closure.root, found, lost, tuple(left), driver, tuple(sorted(asked)), preloaded)
+            left = [symbol for symbol in left if symbol.name not in mine]
+        return LinkResult(closure.root, found, missing, tuple(left), driver, tuple(sorted(asked)), preloaded)
 
     def is_the_drivers(self, library: str, symbol: bytes) -> bool:
         """Whether a driver library that is not here would define a symbol."""
@@ -164,33 +177,33 @@ class _Judge:
         row = driver_library(library)
         return row is not None and re.fullmatch(row.symbols, symbol.decode("latin-1")) is not None
 
-    def within(self, judged: Judged, parents: list[Judged]) -> Judged:
+    def within(self, result: LinkResult, parents: list[LinkResult]) -> LinkResult:
         """The file as part of what loads it: it needs neither search path nor symbols of its own then."""
-        binary = judged.binary
+        binary = result.binary
         for parent in parents:
             closure = parent.link.closure
-            lost = [x for x in closure.lost if x.by is binary and not driver_library(x.name)]
+            missing = [x for x in closure.missing if x.by is binary and not driver_library(x.name)]
             scope = scope_of(closure, self.processes[parent.preloaded])
-            if lost or missing(binary, scope):
-                return judged
+            if missing or undefined_symbols(binary, scope):
+                return result
         if not parents:
-            return judged
-        return replace(judged, lost=(), missing=(), within=parents[0].binary)
+            return result
+        return replace(result, missing=(), undefined=(), within=parents[0].binary)
 
 
-def judge(
-    inventory: Inventory, loader: Loader, python: Process, stand_ins: Mapping[str, Binary], site_packages: str
+def link_statically(
+    files: VenvFiles, loader: Loader, python: Process, stand_ins: Mapping[str, Binary], site_packages: str
 ) -> Linkage:
-    """Judge every binary. `stand_ins` answer for driver libraries that this machine lacks; `site_packages` is relative."""
-    work = _Judge(inventory, loader, python, stand_ins, site_packages)
-    judged = {binary.name: work.alone(binary) for binary in inventory.binaries}
-    broken = {name for name, one in judged.items() if one.lost or one.missing}
-    parents: dict[str, list[Judged]] = {name: [] for name in broken}
-    for one in judged.values():
+    """Link every binary. `stand_ins` answer for driver libraries that this machine lacks; `site_packages` is relative."""
+    linker = _Linker(files, loader, python, stand_ins, site_packages)
+    results = {binary.name: linker.alone(binary) for binary in files.binaries}
+    broken = {name for name, one in results.items() if one.missing or one.undefined}
+    parents: dict[str, list[LinkResult]] = {name: [] for name in broken}
+    for one in results.values():
         for binary in one.link.closure.libraries[1:]:
-            if binary.name in broken and (not one.lost or one.binary.name in broken):
+            if binary.name in broken and (not one.missing or one.binary.name in broken):
                 parents[binary.name].append(one)
-    sound = {name: [p for p in found if not (p.lost or p.missing)] for name, found in parents.items()}
+    sound = {name: [p for p in found if not (p.missing or p.undefined)] for name, found in parents.items()}
     for name in broken:
-        judged[name] = work.within(judged[name], sound[name] or parents[name])
-    return Linkage(inventory, loader, python, stand_ins, judged)
+        results[name] = linker.within(results[name], sound[name] or parents[name])
+    return Linkage(files, loader, python, stand_ins, results)

@@ -7,40 +7,12 @@ The loader's cache is read as it stands, as the loader does.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from envspec.audit.binaries import Binary
 from envspec.elf import ElfError, read
-
-CACHE = Path("/etc/ld.so.cache")
-_MAX_CACHE = 64 << 20
-_MAGIC = b"glibc-ld.so.cache1.1"
-_OLD_MAGIC = b"ld.so-1.7.0\0"
-_HEADER = struct.Struct("<20sII20x")
-_ENTRY = struct.Struct("<iIIIQ")
-# The flags of an entry: an ELF library of glibc 2, and for which machine.
-_MACHINE_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "riscv64": 0x1003}
-_DEFAULT = {
-    "x86_64": (
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/lib",
-        "/usr/lib",
-    ),
-    "aarch64": (
-        "/lib/aarch64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/lib",
-        "/usr/lib",
-    ),
-}
+from envspec.host.ld_cache import own_cache, system_directories
 
 
 class Loader:
@@ -55,7 +27,7 @@ class Loader:
     ) -> None:
         self.machine = machine
         self.library_path = tuple(library_path)
-        self._cache = read_cache(machine) if cache is None else cache
+        self._cache = own_cache(machine) if cache is None else cache
         self._by_path = {binary.path: binary for binary in known}
         self._by_inode: dict[tuple[int, int], Binary | None] = {}
         for binary in self._by_path.values():
@@ -109,7 +81,7 @@ class Loader:
         found = self.open(cached) if cached else None
         if found is not None:
             return found
-        for directory in _DEFAULT.get(self.machine, ()):
+        for directory in system_directories(self.machine):
             found = self._in(directory, name)
             if found is not None:
                 return found
@@ -143,33 +115,3 @@ class Loader:
 
     def _fitting(self, binary: Binary | None) -> Binary | None:
         return binary if binary is not None and binary.elf.machine == self.machine else None
-
-
-@lru_cache(maxsize=4)
-def read_cache(machine: str, path: Path = CACHE) -> Mapping[str, str]:
-    """soname -> path of the loader's cache; empty where there is none, or one of an unknown form."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_CACHE)
-    except OSError:
-        return {}
-    start = data.find(_MAGIC)
-    if start < 0:
-        return {}
-    found: dict[str, str] = {}
-    wanted = _MACHINE_FLAGS.get(machine, -1)
-    try:
-        _, count, _ = _HEADER.unpack_from(data, start)
-        for number in range(count):
-            flags, key, value, _, hwcap = _ENTRY.unpack_from(
-                data, start + _HEADER.size + number * _ENTRY.size
-            )
-            if flags == wanted and not hwcap:
-                found.setdefault(_text(data, start + key), _text(data, start + value))
-    except (struct.error, ValueError):
-        return {}
-    return found
-
-
-def _text(data: bytes, offset: int) -> str:
-    return os.fsdecode(data[offset : data.index(b"\0", offset)])

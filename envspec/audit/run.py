@@ -3,79 +3,77 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from envspec.audit.binaries import Inventory, take_inventory
+from envspec.audit.binaries import VenvFiles, read_binaries
 from envspec.audit.closure import Process, after, load
 from envspec.audit.driver import read_driver_api
 from envspec.audit.environment import Environment
 from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
-from envspec.audit.linkage import Linkage, judge
+from envspec.audit.linkage import Linkage, link_statically
 from envspec.audit.loader import Loader
-from envspec.audit.ownership import ownership_findings
-from envspec.report.errors import EnvspecError
-from envspec.report.findings import Finding, Report, Severity, report
+from envspec.report.findings import Finding, Report, Severity, error, report
 from envspec.toolkit.stub import SONAME
 from envspec.venv.owners import Owners
-from envspec.venv.record import InstalledPackage
 
 
 def audit(
     environment: Environment,
     subject: str,
+    names: Iterable[str],
+    owners: Owners,
     *,
     gpu_code: bool = False,
-    hashes: bool = False,
+    drift: Iterable[Finding] = (),
     allowed: frozenset[str] = frozenset(),
-    packages: tuple[InstalledPackage, ...] | None = None,
 ) -> Report:
-    """Everything about an environment that its files tell. Errors of an allowed code become notes.
+    """Report what the files of an environment tell: whether they link, and with `gpu_code` what is compiled for the GPU.
 
-    `packages` are its RECORDs, if they were read already.
+    `names` are all files of its venv, relative to it. `drift` is what `verify` finds in it. Errors of an allowed code become
+    notes.
     """
-    inventory = take_inventory(environment.venv)
-    findings = [
-        *link_findings(environment, inventory),
-        *ownership_findings(environment, inventory.files, hashes=hashes, packages=packages),
-    ]
+    files = read_binaries(environment.venv, names)
+    findings = [*drift, *link_findings(environment, files, owners)]
     if gpu_code:
-        findings += gpu_findings(environment, inventory)
+        findings += gpu_findings(environment, files, owners)
     return report("audit", subject, (_allow(finding, allowed) for finding in findings))
 
 
-def link_findings(environment: Environment, inventory: Inventory) -> Iterator[Finding]:
-    """Does everything link?"""
-    linkage = link_all(environment, inventory)
-    owners = Owners(environment.site, environment.site_packages)
+def link_findings(environment: Environment, files: VenvFiles, owners: Owners) -> Iterator[Finding]:
+    """Find out whether everything links."""
+    linkage = link_all(environment, files)
+    if linkage is None:
+        yield error(
+            "python-missing",
+            "python",
+            "the environment's interpreter is not there or cannot be read, so nothing can be linked with it",
+            evidence=[str(environment.venv / "bin" / "python")],
+            fix="install the Python that it was built with again, or build again",
+        )
+        return
     api = read_driver_api(environment.cuda / "include")
     yield from LinkFindings(linkage, owners, api, environment.minimum_driver).all()
 
 
-def gpu_findings(environment: Environment, inventory: Inventory) -> Iterator[Finding]:
-    """Is there code for the profile's GPU?"""
-    code = read_gpu_inventory(inventory, environment.site_packages)
-    owners = Owners(environment.site, environment.site_packages)
+def gpu_findings(environment: Environment, files: VenvFiles, owners: Owners) -> Iterator[Finding]:
+    """Find out whether there is code for the profile's GPU."""
+    code = read_gpu_inventory(files, environment.site_packages)
     yield from GpuFindings(code, owners, environment.arch, environment.minimum_driver).all()
 
 
-def link_all(environment: Environment, inventory: Inventory) -> Linkage:
-    """Load every library of an environment on paper."""
-    loader = Loader(environment.machine, environment.library_path, inventory.binaries)
+def link_all(environment: Environment, files: VenvFiles) -> Linkage | None:
+    """Link every library of an environment statically; None where there is no interpreter to load them."""
+    loader = Loader(environment.machine, environment.library_path, files.binaries)
     python = loader.open(os.path.realpath(environment.venv / "bin" / "python"))
     if python is None:
-        raise EnvspecError(
-            "python-missing",
-            "the environment's interpreter is not there or cannot be read",
-            where=str(environment.venv / "bin" / "python"),
-            fix="build again",
-        )
+        return None
     process = after(Process(), [load(python, loader, Process())], visible=True)
     stub = loader.open(str(environment.cuda / "lib64" / "stubs" / "libcuda.so"))
     stand_ins = {SONAME: stub} if stub is not None else {}
-    return judge(inventory, loader, process, stand_ins, environment.site_packages)
+    return link_statically(files, loader, process, stand_ins, environment.site_packages)
 
 
 def _allow(finding: Finding, allowed: frozenset[str]) -> Finding:

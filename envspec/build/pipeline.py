@@ -13,33 +13,29 @@ import msgspec
 from envspec import __version__
 from envspec.activation.process import process_environment
 from envspec.activation.script import fingerprint, render_script
+from envspec.activation.startup_pth import write_pth_files
 from envspec.activation.values import ScriptValues
-from envspec.build.publish import pin_venv, publish, require_digest, seal
+from envspec.build.publish import build_manifest, publish, require_digest
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
+from envspec.host.machine import Host
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, read_lock
 from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
 from envspec.lock.selection import needed_files, needed_packages
 from envspec.lock.text import write_lock
-from envspec.output.claim import claim, examine
+from envspec.output.cleanup import new_generation
+from envspec.output.directory import create, validate
 from envspec.output.generations import Generation, Output
+from envspec.output.lock import locked
 from envspec.output.manifest import BuildInputs, ManifestHead, read_head
 from envspec.profile import Profile, read_profile
 from envspec.report.errors import EnvspecError, StageError
-from envspec.report.findings import Finding, Report, Severity
+from envspec.report.findings import Finding, Report, Severity, counted
 from envspec.report.progress import Progress
 from envspec.report.text import count_findings, render_finding
-from envspec.toolkit.layout import (
-    LAYOUT_VERSION,
-    ToolkitTree,
-    different,
-    driver_headers,
-    plan_tree,
-    put_back,
-    write_tree,
-)
-from envspec.toolkit.stub import Machine, driver_symbols, stub_library
+from envspec.toolkit.layout import LAYOUT_VERSION
+from envspec.toolkit.toolchain import Toolchain, lay_toolchain
 from envspec.uv.run import Uv
 from envspec.venv.disk_space import require_room
 from envspec.venv.install import Venv, install
@@ -81,23 +77,20 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
     uv = Uv(base_env=environ, offline=request.offline)
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
-        cxx = find_cxx(environ)
-        examine(request.out)
+        cxx = Path(find_cxx(Host(environ=environ)))
+        validate(request.out)
         python = choose_python(profile, uv, Path("/"), wanted=request.python)
-        output = claim(request.out)
+        output = create(request.out)
         stage.result = f"{profile.name}: {profile.gpu.arch.sm}, Python {python.version}, {cxx}"
     if not python.headers:
         progress.note(
             f"warning: {python.path} has no Python.h; torch and triton cannot compile extensions with it"
         )
-    with output.held(
-        lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
-    ) as held:
-        try:
-            return _Build(request, profile, python, cxx, uv.inheriting(held), output, progress, environ).run()
-        except OSError as error:
-            error.filename = error.filename or str(output.root)  # a write does not say whose it was
-            raise
+    with locked(
+        output, lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
+    ) as descriptor:
+        uv = uv.inheriting(descriptor)
+        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
 
 
 class _Build:
@@ -125,8 +118,6 @@ class _Build:
         self.output = output
         self.progress = progress
         self.environ = environ
-        self.new_toolchain = ""
-        """The toolchain that this build added; without a published generation nothing vouches for it."""
 
     def run(self) -> BuildResult:
         lock = self.lock()
@@ -136,21 +127,15 @@ class _Build:
             require_digest(head.digest, self.expected)
             return self.result(current, head.digest, built=False)
         checked = self.check(lock)
-        self.output.sweep()
-        self.output.sweep_toolchains(caches=False)
-        generation = self.output.begin()
-        try:
+        with new_generation(self.output) as generation:
             venv = self.install(lock, generation)
-            tree = self.toolkit(venv, generation)
-            values = self.script(venv, tree, generation)
+            toolchain = self.toolkit(venv, generation)
+            values = self.script(venv, toolchain, generation)
             audited = self.audit(lock, venv, values, generation)
             self.smoke(values, generation)
             digest = self.publish(
-                lock, inputs, venv, tree, values, (*checked.findings, *audited.findings), generation
+                lock, inputs, venv, toolchain, values, (*checked.findings, *audited.findings), generation
             )
-        except BaseException:
-            self.output.discard(generation, toolchain=self.new_toolchain)
-            raise
         return self.result(generation, digest, built=True)
 
     def result(self, generation: Generation, digest: str, *, built: bool) -> BuildResult:
@@ -217,7 +202,7 @@ class _Build:
         from envspec.report.findings import Severity
 
         try:
-            found = verify(self.output, generation, thorough=False)
+            found = verify(self.output, generation)
         except EnvspecError:
             return True
         return any(f.severity is Severity.ERROR for f in found.findings)
@@ -264,36 +249,25 @@ class _Build:
             venv = install(self.profile, lock, self.python, uv, generation.venv, self.output.work / "install")
             count = sum(len(p.rows) for p in venv.packages)
             stage.result = f"{len(venv.packages)} packages, {count} files"
-            if venv.conflicts:
-                stage.result += f", {len(venv.conflicts)} contested paths with the declared winner"
+            if venv.winners:
+                stage.result += f", {counted(len(venv.winners), 'file conflict')} settled as declared"
         return venv
 
-    def toolkit(self, venv: Venv, generation: Generation) -> ToolkitTree:
+    def toolkit(self, venv: Venv, generation: Generation) -> Toolchain:
         with self.progress.stage("toolkit") as stage:
-            tree = plan_tree(venv.packages)
-            name = toolchain_name(tree)
-            at = self.output.toolchains_dir / name
-            symbols = driver_symbols(*driver_headers(tree, venv.site_packages))
-            stub = stub_library(symbols, machine_of(self.python))
-            damaged: list[str] = []
-            if not at.is_dir():
-                new = self.output.toolchains_dir / f"new-{name}"
-                remove_tree(new)
-                write_tree(tree, venv.site_packages, new, stub)
-                self.new_toolchain = name
-                new.rename(at)
-            else:
-                damaged = different(tree, venv.site_packages, at, stub)
-                put_back(tree, venv.site_packages, at, stub, damaged, {})
-            (generation.path / "cuda").symlink_to(f"../../toolchains/{name}")
-            stage.result = f"{name}: {len(tree.files)} files of {len(tree.owners())} packages"
-            stage.result += f", {len(damaged)} of them put back" if damaged else ""
-        return tree
+            laid = lay_toolchain(
+                venv.packages, venv.site_packages, self.output.toolchains_dir, self.python.machine
+            )
+            generation.cuda.symlink_to(f"../../toolchains/{laid.path.name}")
+            tree = laid.tree
+            stage.result = f"{tree.name}: {len(tree.files)} files of {len(tree.owners())} packages"
+            stage.result += f", {len(laid.put_back)} of them put back" if laid.put_back else ""
+        return laid
 
-    def script(self, venv: Venv, tree: ToolkitTree, generation: Generation) -> ScriptValues:
+    def script(self, venv: Venv, toolchain: Toolchain, generation: Generation) -> ScriptValues:
         with self.progress.stage("script") as stage:
             values = ScriptValues(
-                toolchain=toolchain_name(tree),
+                toolchain=toolchain.path.name,
                 arch=self.profile.gpu.arch.dotted,
                 site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
                 memory_per_job=self.profile.memory_per_job,
@@ -301,13 +275,14 @@ class _Build:
                 prompt=self.profile.name,
             )
             generation.script.write_text(render_script(values), encoding="utf-8")
-            pin_venv(venv)
+            write_pth_files(venv.site_packages)
             stage.result = generation.script.name
         return values
 
     def audit(self, lock: Lock, venv: Venv, values: ScriptValues, generation: Generation) -> Report:
         from envspec.audit.environment import describe
         from envspec.audit.run import audit
+        from envspec.venv.owners import Owners
 
         with self.progress.stage("audit") as stage:
             environment = describe(
@@ -316,10 +291,16 @@ class _Build:
                 machine=self.python.machine,
                 arch=self.profile.gpu.arch,
                 minimum_driver=self.profile.gpu.minimum_driver,
-                packages=tuple((p.name, p.version) for p in needed_packages(lock, self.python)),
-                winners=venv.winners(self.profile),
             )
-            found = audit(environment, str(self.output.root), allowed=self.allowed, packages=venv.packages)
+            files = venv.inventory.rows
+            owners = Owners(
+                values.site_packages,
+                ((row.path, row.owner) for row in files),
+                ((package.name, package.version) for package in venv.packages),
+            )
+            found = audit(
+                environment, str(self.output.root), (row.path for row in files), owners, allowed=self.allowed
+            )
             stage.result = count_findings(found)
         for finding in found.findings:
             if finding.severity is not Severity.NOTE:
@@ -356,32 +337,32 @@ class _Build:
         lock: Lock,
         inputs: BuildInputs,
         venv: Venv,
-        tree: ToolkitTree,
+        toolchain: Toolchain,
         values: ScriptValues,
         findings: tuple[Finding, ...],
         generation: Generation,
     ) -> str:
         with self.progress.stage("publish") as stage:
-            stage.detail("taking stock of every file")
-            sealed = seal(
+            stage.detail("building the manifest")
+            built = build_manifest(
                 profile=self.profile,
                 lock=lock,
                 python=self.python,
                 inputs=inputs,
                 venv=venv,
-                tree=tree,
+                tree=toolchain.tree,
                 values=values,
                 findings=findings,
                 uv_version=self.uv.version(),
                 generation=generation,
                 output=self.output,
             )
-            require_digest(sealed.manifest.digest, self.expected)
+            require_digest(built.manifest.digest, self.expected)
             with self.lock_written():
-                publish(sealed, generation, self.output)
+                publish(built, generation, self.output)
             remove_tree(self.output.work)
-            stage.result = f"generation {generation.number} is current, {sealed.manifest.digest[:19]}"
-        return sealed.manifest.digest
+            stage.result = f"generation {generation.number} is current, {built.manifest.digest[:19]}"
+        return built.manifest.digest
 
     @contextlib.contextmanager
     def lock_written(self) -> Iterator[None]:
@@ -400,17 +381,3 @@ class _Build:
             else:
                 path.unlink(missing_ok=True)
             raise
-
-
-def toolchain_name(tree: ToolkitTree) -> str:
-    """The directory name of a toolchain: enough of its digest to be unique, short enough for a path."""
-    return tree.digest[:16]
-
-
-def machine_of(python: ChosenPython) -> Machine:
-    """`x86_64` or `aarch64`. Raises EnvspecError `machine-unsupported`."""
-    if python.machine == "x86_64":
-        return "x86_64"
-    if python.machine == "aarch64":
-        return "aarch64"
-    raise EnvspecError("machine-unsupported", f"envspec knows x86_64 and aarch64, this is {python.machine}")

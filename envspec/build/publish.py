@@ -1,4 +1,4 @@
-"""Sealing a generation: every file is looked at, the environment digest is taken, and the manifest is written."""
+"""Publishing a generation: the manifest is built, with the environment digest, and written last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.activation.script import render_script
+from envspec.activation.script import script_sha256
 from envspec.activation.startup_pth import pth_files
 from envspec.activation.values import ScriptValues
 from envspec.fs import file_sha256
@@ -16,30 +16,24 @@ from envspec.host.python import ChosenPython
 from envspec.lock import Lock
 from envspec.lock.selection import needed_files
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, BuildInputs, Manifest, ManifestPackage, TreeRow, encode
+from envspec.output.manifest import BuildInputs, Manifest, ManifestPackage, TreeRow, encode
 from envspec.profile import Profile
 from envspec.report.errors import StageError, UsageError
 from envspec.report.findings import Finding
 from envspec.toolkit.layout import STUB, ToolkitTree
 from envspec.venv.install import Venv
-from envspec.venv.inventory import ENVSPEC, Inventory, Stats, environment_digest, take_inventory, tree_stats
-from envspec.venv.modified_cache import refuse_altered
+from envspec.venv.inventory import Inventory, StatCache, environment_digest, tree_stats, with_own_files
+from envspec.venv.owners import ENVSPEC
 
 
-class Sealed(msgspec.Struct, frozen=True):
-    """A manifest that is ready to be published."""
+class BuiltManifest(msgspec.Struct, frozen=True):
+    """A manifest that is ready to be published, with the encoded stat cache that belongs to it."""
 
     manifest: Manifest
-    stats: bytes
+    stat_cache: bytes
 
 
-def pin_venv(venv: Venv) -> None:
-    """Tie the venv's interpreter to its own generation; see `pin_generation`."""
-    for name, text in pth_files().items():
-        (venv.site_packages / name).write_text(text, encoding="utf-8")
-
-
-def seal(
+def build_manifest(
     *,
     profile: Profile,
     lock: Lock,
@@ -52,18 +46,14 @@ def seal(
     uv_version: str,
     generation: Generation,
     output: Output,
-) -> Sealed:
-    """Take stock of a finished generation. Raises EnvspecError `install-corrupt`."""
-    won = venv.winners(profile)
-    site = venv.site_packages.relative_to(venv.path).as_posix()
-    taken = take_inventory(
-        venv.path, site, venv.packages, dict(won), own=[f"{site}/{name}" for name in pth_files()]
+) -> BuiltManifest:
+    """Write down what a finished generation was made from and holds."""
+    inventory = with_own_files(
+        venv.inventory, venv.path, [f"{values.site_packages}/{name}" for name in pth_files()]
     )
-    refuse_altered(taken, venv.path)
     toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
-    script_sha256 = file_sha256(generation.script)
     manifest = Manifest(
-        digest=digest_of(taken, python, toolkit, _script_that_counts(values)),
+        digest=digest_of(inventory, python, toolkit, script_sha256(values)),
         profile=profile.name,
         built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         inputs=inputs,
@@ -72,34 +62,29 @@ def seal(
         toolchain=tree.digest,
         toolkit_packages=tree.owners(),
         script=values,
-        script_sha256=script_sha256,
+        script_sha256=file_sha256(generation.script),
         uv=uv_version,
         packages=tuple(
             ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
             for p, f in needed_files(lock, python)
         ),
-        winners=won,
+        winners=venv.winners,
+        precedence=profile.precedence,
         findings=findings,
         allowed=inputs.allowed,
         toolkit=toolkit,
-        files=taken.rows,
+        files=inventory.rows,
     )
     at = output.toolchains_dir / values.toolchain
-    return Sealed(manifest, msgspec.msgpack.encode(Stats(taken.stats, tree_stats(at))))
-
-
-def _script_that_counts(values: ScriptValues) -> str:
-    """Hash of the script without the profile's name, which only the prompt shows."""
-    neutral = msgspec.structs.replace(values, prompt="envspec")
-    return hashlib.sha256(render_script(neutral).encode()).hexdigest()
+    return BuiltManifest(manifest, msgspec.msgpack.encode(StatCache(inventory.stats, tree_stats(at))))
 
 
 def digest_of(
-    taken: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
+    inventory: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
 ) -> str:
     """The environment digest of what is on disk."""
     return environment_digest(
-        taken.rows,
+        inventory.rows,
         python_minor=python.minor,
         machine=python.machine,
         toolchain=hashlib.sha256(msgspec.json.encode(toolkit)).hexdigest(),
@@ -135,7 +120,6 @@ def require_digest(found: str, expected: str | None) -> None:
     )
 
 
-def publish(sealed: Sealed, generation: Generation, output: Output) -> None:
-    """Write manifest and file system signs, sync, and switch."""
-    (generation.path / STATS).write_bytes(sealed.stats)
-    output.publish(generation, encode(sealed.manifest))
+def publish(built: BuiltManifest, generation: Generation, output: Output) -> None:
+    """Write the manifest and the stat cache, sync, and switch."""
+    output.publish(generation, encode(built.manifest), built.stat_cache)

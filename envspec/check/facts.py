@@ -136,14 +136,6 @@ class IndexNotices(msgspec.Struct, frozen=True):
     yanked: Mapping[str, str]
 
 
-class HostCompiler(msgspec.Struct, frozen=True):
-    """The C++ compiler of this host: `family` is gcc or clang."""
-
-    family: str
-    version: tuple[int, int]
-    path: str
-
-
 def admits(specifier: str, version: Version) -> bool:
     """Return whether a specifier admits a version, pre-releases included: the lock has decided on those."""
     return not specifier or SpecifierSet(specifier).contains(version, prereleases=True)

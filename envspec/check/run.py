@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from envspec.check.collect import collect_facts
-from envspec.check.facts import CheckInput, HostCompiler
+from envspec.check.facts import CheckInput
 from envspec.check.input import read_input, target_of
 from envspec.check.rules import RULES
-from envspec.host.cxx import compiler_version, find_cxx
+from envspec.host.cxx import HostCompiler, ask_compiler, find_cxx
+from envspec.host.machine import Host
 from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.errors import UsageError, WorldError
@@ -95,11 +96,9 @@ def _refused(refusal: UsageError) -> Finding:
 
 def host_compiler(environ: Mapping[str, str]) -> HostCompiler | Missing:
     """Return the C++ compiler that builds here would use."""
+    host = Host(environ=environ)
     try:
-        cxx = find_cxx(environ)
+        path = find_cxx(host)
     except WorldError as error:
         return Missing(error.what)
-    found = compiler_version(cxx)
-    if found is None:
-        return Missing(f"{cxx} does not tell its version")
-    return HostCompiler(family=found[0], version=found[1], path=str(cxx))
+    return ask_compiler(host, path) or Missing(f"{path} does not tell its version")

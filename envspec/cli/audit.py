@@ -1,50 +1,43 @@
-"""`envspec audit`: what is on disk, looked at."""
+"""`envspec audit`: the current generation of an output, looked at on disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
+import click
 
 from envspec.audit.environment import of_manifest
 from envspec.audit.run import audit
-from envspec.output.claim import existing
-from envspec.output.manifest import read_manifest
-from envspec.report.errors import UsageError
-from envspec.report.findings import Report
-from envspec.report.progress import Progress
+from envspec.cli.codes import allowed_codes
+from envspec.cli.options import allow_option, hash_option, json_option, out_option
+from envspec.cli.progress import make_progress
+from envspec.cli.show import show_report
+from envspec.integrity.drift import files_now, find_drift, owners_now
+from envspec.integrity.drift_findings import drift_findings
+from envspec.output.directory import current_generation
 
 
-class AuditRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
-
-    out: Path
-    gpu_code: bool = False
-    hashes: bool = False
-    allowed: frozenset[str] = frozenset()
-
-
-def run_audit(request: AuditRequest, progress: Progress) -> Report:
-    """Audit the current generation of an output directory.
-
-    Raises UsageError `output-missing` or `output-unbuilt`, EnvspecError `manifest-damaged`.
-    """
-    output = existing(request.out)
-    generation = output.current()
-    if generation is None:
-        raise UsageError(
-            "output-unbuilt",
-            f"{request.out} holds no finished environment",
-            fix="build it: envspec build PROFILE",
-        )
-    manifest = read_manifest(generation.manifest)
-    with progress.stage("audit") as stage:
+@click.command("audit")
+@out_option
+@allow_option
+@click.option("--gpu-code", is_flag=True, help="Show which packages have machine code for the profile's GPU.")
+@hash_option("Read every file instead of trusting size, time and inode.")
+@json_option
+def audit_command(
+    out: Path, allow: tuple[str, ...], gpu_code: bool, check_contents: bool, as_json: bool
+) -> None:
+    """Check the installed files: do they link, and are they what was published?"""
+    output, generation = current_generation(out)
+    with make_progress().stage("audit") as stage:
+        manifest, drift = find_drift(output, generation, check_contents=check_contents, detail=stage.detail)
         found = audit(
             of_manifest(generation, manifest),
-            str(request.out),
-            gpu_code=request.gpu_code,
-            hashes=request.hashes,
-            allowed=request.allowed,
+            str(out),
+            files_now(manifest, drift),
+            owners_now(manifest, drift),
+            gpu_code=gpu_code,
+            drift=drift_findings(manifest, drift),
+            allowed=allowed_codes(allow),
         )
         stage.result = f"generation {generation.number} of {manifest.profile}"
-    return found
+    show_report(found, as_json=as_json)

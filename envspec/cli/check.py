@@ -1,57 +1,61 @@
-"""`envspec check`: may these live together? With `--fix`, the profile is mended until they may."""
+"""`envspec check`: can the locked set work? With `--fix`, the profile is changed until it can."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-import msgspec
+import click
 
-from envspec.check.fix import FixResult, fix_profile
+from envspec.check.fix import fix_profile
 from envspec.check.input import target_of
 from envspec.check.run import check_profile
+from envspec.cli.codes import allowed_codes
+from envspec.cli.options import allow_option, json_option, offline_option, profile_argument, python_option
+from envspec.cli.progress import make_progress
+from envspec.cli.show import show_report
+from envspec.data.shipped import find_profile
 from envspec.profile import Profile, read_profile
 from envspec.report.findings import Report
-from envspec.report.progress import Progress
 from envspec.uv.run import Uv
 from envspec.venv.interpreter import resolving_python
 
 
-class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for. `frozen`: look at the lock as it is, whatever the profile says."""
+@click.command("check")
+@profile_argument
+@python_option
+@allow_option
+@click.option("--fix", is_flag=True, help="Change the profile where the fix is known, and show the changes.")
+@click.option("--frozen", is_flag=True, help="Check the lock as it is, even if the profile has changed.")
+@json_option
+@offline_option
+def check_command(
+    profile: str,
+    python: str | None,
+    allow: tuple[str, ...],
+    fix: bool,
+    frozen: bool,
+    as_json: bool,
+    offline: bool,
+) -> None:
+    """Check whether the locked set of PROFILE can work, before the download."""
+    path = find_profile(profile)
+    allowed = allowed_codes(allow)
+    uv = Uv(offline=offline)
+    progress = make_progress()
 
-    profile: Path
-    python: str | None = None
-    offline: bool = False
-    frozen: bool = False
-    allowed: frozenset[str] = frozenset()
+    def check(asked: Profile) -> Report:
+        return check_profile(asked, uv, os.environ, progress, python=python, frozen=frozen, allowed=allowed)
 
-
-def run_check(request: CheckRequest, progress: Progress) -> Report:
-    """Check a profile's lock; the report has findings whatever they are, the caller makes the exit code."""
-    uv = Uv(offline=request.offline)
-    return _check(read_profile(request.profile), request, uv, progress)
-
-
-def _check(profile: Profile, request: CheckRequest, uv: Uv, progress: Progress) -> Report:
-    return check_profile(
-        profile,
-        uv,
-        os.environ,
-        progress,
-        python=request.python,
-        frozen=request.frozen,
-        allowed=request.allowed,
-    )
-
-
-def run_fix(request: CheckRequest, progress: Progress) -> FixResult:
-    """Mend the profile in place until no error is left that can be mended; the lock follows with the next build."""
-    uv = Uv(offline=request.offline)
-
-    def check(changed: Profile) -> Report:
-        return _check(changed, request, uv, progress)
-
-    profile = read_profile(request.profile)
-    target = target_of(profile, request.python)
-    return fix_profile(request.profile, target, uv, resolving_python(profile, uv), check)
+    asked = read_profile(path)
+    if not fix:
+        show_report(check(asked), as_json=as_json)
+        return
+    result = fix_profile(path, target_of(asked, python), uv, resolving_python(asked, uv), check)
+    for line in result.difference:
+        click.echo(line, err=as_json)
+    if not result.difference:
+        click.echo(
+            "nothing to fix: no error has a known fix" if result.report.errors else "nothing to fix",
+            err=as_json,
+        )
+    show_report(result.report, as_json=as_json)

@@ -1,13 +1,17 @@
-"""`envspec doctor`: which checks, for which profile."""
+"""`envspec doctor`: this machine, for a profile or for none."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
+import click
 
+from envspec.cli.check_names import CheckName, CheckNames
+from envspec.cli.options import json_option, out_option
+from envspec.cli.render import render_checks
+from envspec.cli.show import show, show_report
 from envspec.data.shipped import find_profile
 from envspec.doctor import run_checks
 from envspec.doctor.checks import CHECKS, Wanted
@@ -15,19 +19,28 @@ from envspec.host.machine import Host
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
 from envspec.report.findings import Report, report
-from envspec.report.rules import Rule
 
 
-class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for: a profile or none, and names of checks or none (all)."""
+@click.command("doctor")
+@click.argument("words", nargs=-1, metavar="[PROFILE] [CHECK]...")
+@out_option
+@click.option("--list", "listing", is_flag=True, help="List the checks and run none.")
+@json_option
+def doctor_command(words: tuple[str, ...], out: Path, listing: bool, as_json: bool) -> None:
+    """Check this machine: is it fit for PROFILE, and does anything mislead compilers?
 
-    profile: str | None = None
-    checks: tuple[str, ...] = ()
-    out: Path = Path("out")
+    It only reads. With names of checks, only those are run. Exit 1 if there are errors.
+    """
+    profile, checks = split_words(words)
+    if listing:
+        rows = (CheckName(name=row.code, means=row.summary, slow=row.slow) for row in CHECKS.all())
+        show(CheckNames(command="doctor", checks=tuple(rows)), render_checks, as_json=as_json)
+    else:
+        show_report(examine(profile, checks, out, Host()), as_json=as_json)
 
 
-def read_words(words: Sequence[str], out: Path) -> DoctorRequest:
-    """`[PROFILE] [CHECK...]`: a word that names a check is a check, a first word that does not is the profile."""
+def split_words(words: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the profile and the checks: a first word that names no check is the profile. Raises UsageError `doctor-check`."""
     names = {row.code for row in CHECKS.all()}
     profile = words[0] if words and words[0] not in names else None
     checks = tuple(words[1:] if profile is not None else words)
@@ -39,20 +52,13 @@ def read_words(words: Sequence[str], out: Path) -> DoctorRequest:
                 f"doctor has no check {name!r}",
                 fix=f"did you mean {close[0]}?" if close else "envspec doctor --list shows them",
             )
-    return DoctorRequest(profile=profile, checks=checks, out=out)
+    return profile, checks
 
 
-def run_doctor(request: DoctorRequest, host: Host | None = None) -> Report:
-    """Look at the host. Raises what reading the profile raises."""
-    profile = read_profile(find_profile(request.profile)) if request.profile is not None else None
-    wanted = Wanted(profile=profile, out=str(request.out.absolute()))
-    chosen = [row for row in CHECKS.all() if not request.checks or row.code in request.checks]
-    subject = str(profile.path) if profile is not None else "this machine"
-    return report("doctor", subject, run_checks(host or Host(), wanted, chosen))
-
-
-def list_checks(checks: Sequence[Rule]) -> Iterator[str]:
-    """One line a check."""
-    width = max(len(row.code) for row in checks)
-    for row in checks:
-        yield f"{row.code:<{width}}  {row.summary}{' (slow)' if row.slow else ''}"
+def examine(profile: str | None, checks: Sequence[str], out: Path, host: Host) -> Report:
+    """Run the named checks, or all. Raises what reading the profile raises."""
+    asked = read_profile(find_profile(profile)) if profile is not None else None
+    wanted = Wanted(profile=asked, out=str(out.absolute()))
+    chosen = [row for row in CHECKS.all() if not checks or row.code in checks]
+    subject = str(asked.path) if asked is not None else "this machine"
+    return report("doctor", subject, run_checks(host, wanted, chosen))

@@ -1,105 +1,155 @@
-"""`envspec explain`: why a code exists, what it looks like when it bites, how to mend it."""
+"""`envspec explain`: what a code means, how it shows and how to fix it."""
 
 from __future__ import annotations
 
-import difflib
+import re
+import textwrap
 from collections.abc import Iterator
-from enum import Enum
-from functools import cache
 
+import click
 import msgspec
 
-from envspec.check.rules import RULES
-from envspec.data import load_table
-from envspec.doctor.checks import CHECKS
+from envspec.cli.codes import COMMANDS, Code, all_codes, nearest_code
+from envspec.cli.options import json_option
+from envspec.cli.show import show
+from envspec.diagnose.knowledge import Default, Family, knowledge
 from envspec.report.errors import UsageError
-from envspec.report.explanations import explained_codes, explanation
+from envspec.report.explanations import explanation
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_FIRST_CLAUSE = re.compile(r"(?<=[^.])[.:;](?= )")
+_WIDTH = 100
+_EXAMPLES = 4
 
 
-class ErrorExit(str, Enum):
-    """Which exit code an error ends in; the names of `errors.Exit`."""
+class ExplainedCode(msgspec.Struct, frozen=True, kw_only=True):
+    """One code. `group` is the command whose finding it is, `error`, or `cause` for a cause that `diagnose` names.
 
-    FINDINGS = "findings"
-    USAGE = "usage"
-    WORLD = "world"
-
-
-class ErrorRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of `data/codes.toml`."""
-
-    code: str
-    exit: ErrorExit
-    means: str
-
-
-class FindingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of `data/findings.toml`."""
+    `exit` is the exit code of an error. `page` is empty in a list of all codes.
+    """
 
     code: str
-    command: str
+    group: str
     means: str
+    exit: int | None = None
+    page: str = ""
 
 
-class Code(msgspec.Struct, frozen=True):
-    """One code: `rule` if it is of a finding, of the check or of `command`; else an error that ends one with `exit`."""
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `explain`."""
 
-    code: str
-    means: str
-    rule: bool
-    exit: ErrorExit = ErrorExit.FINDINGS
-    command: str = ""
+    version: int = 1
+    command: str = "explain"
+    codes: tuple[ExplainedCode, ...]
 
 
-@cache
-def all_codes() -> tuple[Code, ...]:
-    """Every code of envspec, by name. A code that is both a rule's and an error's counts as the rule's."""
-    found = {row.code: Code(row.code, row.means, False, row.exit) for row in load_table("codes", ErrorRow)}
-    rows = load_table("findings", FindingRow)
-    found |= {row.code: Code(row.code, row.means, True, command=row.command) for row in rows}
-    # host-compiler is a rule of the check and a check of doctor: one question, one page.
-    found |= {row.code: Code(row.code, row.summary, True, command="doctor") for row in CHECKS.all()}
-    found |= {rule.code: Code(rule.code, rule.summary, True, command="check") for rule in RULES.all()}
-    return tuple(found[code] for code in sorted(found))
+@click.command("explain")
+@click.argument("code", required=False)
+@json_option
+def explain_command(code: str | None, as_json: bool) -> None:
+    """Explain CODE: what it means, how it shows and how to fix it. Without CODE, list all.
 
-
-def run_explain(code: str | None) -> str:
-    """The text to print. Raises UsageError `unknown-code`."""
+    CODE is the word in square brackets of a message: of an error, of a finding, or of a cause that diagnose names.
+    """
     if code is None:
-        return "\n".join(_list()) + "\n"
-    # As it stands in a message: error[torch-abi].
-    wanted = code.strip().lower().rpartition("[")[2].rstrip("]:")
-    known = {c.code: c for c in all_codes()}
-    if wanted not in known:
-        raise UsageError("unknown-code", f"envspec has no code {code!r}", fix=_nearest(wanted, tuple(known)))
-    found = known[wanted]
-    text = (
-        explanation(wanted)
-        or "There is no longer explanation of this code yet; the message says all there is.\n"
+        show(Explained(codes=tuple(every_code())), render_list, as_json=as_json)
+    else:
+        show(Explained(codes=explain(code)), render_pages, as_json=as_json)
+
+
+def every_code() -> Iterator[ExplainedCode]:
+    """Yield every code without its page: findings by command, then errors, then causes."""
+    codes = sorted(all_codes(), key=lambda row: (_rank(row.command), row.code))
+    yield from (_listed(row) for row in codes)
+    yield from (_cause(name, row) for name, row in sorted(_causes().items()))
+
+
+def explain(word: str) -> tuple[ExplainedCode, ...]:
+    """Return what is known of a code, as it may be copied from a message (`error[torch-abi]:`).
+
+    It is more than one where an error and a cause have one name. Raises UsageError `unknown-code`.
+    """
+    wanted = word.strip().lower().rpartition("[")[2].rstrip("]:")
+    found = [_listed(row, explanation(wanted) or "") for row in all_codes() if row.code == wanted]
+    causes = _causes()
+    if wanted in causes:
+        found.append(_cause(wanted, causes[wanted], with_page=True))
+    if not found:
+        known = [*(row.code for row in all_codes()), *causes]
+        raise UsageError("unknown-code", f"envspec has no code {word!r}", fix=nearest_code(wanted, known))
+    return tuple(found)
+
+
+def render_list(found: Explained) -> Iterator[str]:
+    """Yield the list of codes, a heading for each group."""
+    width = max(len(row.code) for row in found.codes)
+    group = ""
+    for row in found.codes:
+        if row.group != group:
+            yield from ("", _heading(row.group)) if group else (_heading(row.group),)
+            group = row.group
+        yield f"  {row.code:<{width}}  {row.means}"
+    yield ""
+    yield "envspec explain CODE tells more."
+
+
+def render_pages(found: Explained) -> str:
+    """Return the pages of a code."""
+    return "\n".join(f"{row.code}: {row.means}\n\n{row.page}" for row in found.codes)
+
+
+def _rank(command: str) -> int:
+    return COMMANDS.index(command) if command else len(COMMANDS)
+
+
+def _heading(group: str) -> str:
+    if group == "error":
+        return "Errors, which end a command:"
+    return "Causes that envspec diagnose names:" if group == "cause" else f"Findings of envspec {group}:"
+
+
+def _listed(row: Code, page: str = "") -> ExplainedCode:
+    return ExplainedCode(
+        code=row.code,
+        group=row.command or "error",
+        means=row.means,
+        exit=None if row.command else int(row.exit.exit),
+        page=page,
     )
-    return f"{found.code}: {found.means}\n\n{text}"
 
 
-def require_code(code: str) -> None:
-    """Raises UsageError `unknown-code` for what is no code of a finding."""
-    known = tuple(c.code for c in all_codes() if c.rule)
-    if code not in known:
-        raise UsageError(
-            "unknown-code", f"no finding has the code {code!r}", where="--allow", fix=_nearest(code, known)
-        )
+def _causes() -> dict[str, Family | Default]:
+    """Return the causes by name; where several rows have one name, the more special one, which is a family's."""
+    tables = knowledge()
+    found: dict[str, Family | Default] = {row.family: row for row in tables.defaults.values()}
+    return found | {family.id: family for family in reversed(tables.families)}
 
 
-def _list() -> Iterator[str]:
-    codes = all_codes()
-    width = max(len(c.code) for c in codes)
-    commands = sorted({c.command for c in codes if c.command}, key=lambda name: (name != "check", name))
-    groups = [(f"Findings of envspec {name}", [c for c in codes if c.command == name]) for name in commands]
-    for title, chosen in (*groups, ("Errors: what ends a command", [c for c in codes if not c.rule])):
-        yield f"{title}:"
-        yield from (f"  {c.code:<{width}}  {c.means}" for c in chosen)
+def _cause(name: str, row: Family | Default, *, with_page: bool = False) -> ExplainedCode:
+    meaning = _without_placeholders(row.meaning)
+    return ExplainedCode(
+        code=name,
+        group="cause",
+        means=_FIRST_CLAUSE.split(meaning)[0].rstrip(".") + ".",
+        page="\n".join(_page(row, meaning)) + "\n" if with_page else "",
+    )
+
+
+def _page(row: Family | Default, meaning: str) -> Iterator[str]:
+    """Yield the page of a cause: what it means, lines that show it, and how to fix it."""
+    yield from textwrap.wrap(meaning, _WIDTH)
+    yield ""
+    if isinstance(row, Family):
+        yield "A line of the log that shows it holds one of these, for example:"
+        yield from (f"  {text}" for text in row.contains[:_EXAMPLES])
         yield ""
-    yield f"envspec explain CODE tells more about {len(explained_codes())} of them."
+    fix = _without_placeholders(row.fix)
+    yield from textwrap.wrap(f"fix: {fix}", _WIDTH, subsequent_indent="     ")
+    if isinstance(row, Family):
+        yield ""
+        yield f"seen in: {row.source} ({row.as_of})"
 
 
-def _nearest(word: str, codes: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(word, codes, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else "envspec explain lists all codes"
+def _without_placeholders(text: str) -> str:
+    """Return a text of the tables with its places for parts of the log (`{symbol}`) as words: SYMBOL."""
+    return _PLACEHOLDER.sub(lambda found: found[1].upper(), text)

@@ -1,42 +1,54 @@
-"""`envspec match`: the table of an extension's releases against torch releases."""
+"""`envspec match`: the releases of an extension against torch releases."""
 
 from __future__ import annotations
 
+import platform
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
+import click
 
-from envspec.check.match import MatchTable, match
+from envspec.check.match import match
+from envspec.cli.options import json_option, offline_option
+from envspec.cli.progress import make_progress
+from envspec.cli.render import render_match
+from envspec.cli.show import show
 from envspec.lock.targets import Target
 from envspec.report.errors import UsageError
-from envspec.report.progress import Progress
-from envspec.torch_abi import exports as torch_exports
+from envspec.torch_abi import exports
 from envspec.uv.run import Uv
 
 
-class MatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
-
-    package: str
-    target: Target
-    most: int
-    offline: bool = False
-
-
-def run_match(request: MatchRequest, progress: Progress) -> MatchTable:
-    """The table."""
-    uv = Uv(offline=request.offline)
-    with progress.stage("match") as stage:
-        table = match(request.package, request.target, uv, Path(sys.executable), request.most, stage.detail)
+@click.command("match")
+@click.argument("package")
+@click.option("--torch", metavar="VERSION", help="Say for each release whether it fits this torch.")
+@click.option(
+    "--python",
+    "minor",
+    default="3.12",
+    show_default=True,
+    metavar="MINOR",
+    help="The Python that wheels are for.",
+)
+@click.option("--machine", type=click.Choice(["x86_64", "aarch64"]), help="The machine; this one by default.")
+@click.option("--most", default=20, show_default=True, help="How many of the newest releases to examine.")
+@json_option
+@offline_option
+def match_command(
+    package: str, torch: str | None, minor: str, machine: str | None, most: int, as_json: bool, offline: bool
+) -> None:
+    """Show which releases of the extension PACKAGE fit which torch, by their symbols."""
+    target = Target(minor, machine or platform.machine())
+    release = known_torch(torch, target.machine) if torch else None
+    with make_progress().stage("match") as stage:
+        table = match(package, target, Uv(offline=offline), Path(sys.executable), most, stage.detail)
         stage.result = f"{len(table.rows)} releases of {table.package} on {table.machine}"
-    return table
+    show(table, lambda found: render_match(found, release), as_json=as_json)
 
 
 def known_torch(torch: str, machine: str) -> str:
-    """A torch release as the export table names it: without its label. Raises UsageError `unknown-torch`."""
-    table = torch_exports.load()
+    """Return a torch release as the export table names it: without its label. Raises UsageError `unknown-torch`."""
+    table = exports.load()
     release = table.nearest(torch, machine)
     if release is None:
         raise UsageError(
@@ -46,30 +58,3 @@ def known_torch(torch: str, machine: str) -> str:
             fix=f"it knows {', '.join(table.releases(machine))}",
         )
     return release
-
-
-def render_match(table: MatchTable, torch: str | None) -> Iterator[str]:
-    """The table as text; with `torch`, whether each release fits it."""
-    yield f"{'version':<16} {'uploaded':<11} {'declares':<12} fits torch (by symbols)"
-    for row in table.rows:
-        fits = fits_text(row.fits, table.known_torch)
-        if row.problem and not row.fits:
-            fits = f"unknown: {row.problem}"
-        elif not row.imports_torch:
-            fits = "any: imports nothing from torch"
-        elif row.stable_abi:
-            fits += " (stable ABI)"
-        mark = ("yes  " if torch in row.fits else "no   ") if torch and row.imports_torch else ""
-        yield f"{row.version:<16} {row.uploaded:<11} {row.declares or '-':<12} {mark}{fits}"
-
-
-def fits_text(fits: tuple[str, ...], known: tuple[str, ...]) -> str:
-    """`2.11.0`, `2.11.0 to 2.12.1`, `2.14.0 and later`, `none of 2.8.0 to 2.15.0`."""
-    if not fits:
-        return f"none of {known[0]} to {known[-1]}"
-    first, last = known.index(fits[0]), known.index(fits[-1])
-    if last - first + 1 != len(fits):
-        return ", ".join(fits)
-    if len(fits) == 1 and last != len(known) - 1:
-        return fits[0]
-    return f"{fits[0]} and later" if last == len(known) - 1 else f"{fits[0]} to {fits[-1]}"

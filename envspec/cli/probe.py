@@ -2,105 +2,79 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import msgspec
 
 from envspec.activation.process import process_environment
-from envspec.cli.diagnose import facts_for
-from envspec.output.claim import current_generation
+from envspec.cli.check_names import CheckName, CheckNames
+from envspec.cli.options import json_option, out_option
+from envspec.cli.output_facts import facts_of_output
+from envspec.cli.progress import make_progress
+from envspec.cli.render import render_checks, render_probes
+from envspec.cli.show import fail_on_errors, show
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.probe.reporting import ProbeReport, ProbeResult, finding_of, probe_report, result_of
 from envspec.probe.rows import choose, probe_rows
 from envspec.probe.running import Setting, run_all
-from envspec.report.errors import WorldError
+from envspec.probe.scratch import compiler_slots, keep_log, scratch_directory
 from envspec.report.progress import Progress
 
 
-class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for. `logs`: keep what each probe printed there."""
+@click.command("probe")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@out_option
+@click.option("--list", "listing", is_flag=True, help="List the probes and run none.")
+@click.option(
+    "--logs",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep what each probe printed, as DIR/NAME.log.",
+)
+@json_option
+def probe_command(names: tuple[str, ...], out: Path, listing: bool, logs: Path | None, as_json: bool) -> None:
+    """Compile what the environment's JIT compilers compile; on a GPU also run it.
 
-    out: Path
-    names: tuple[str, ...] = ()
-    logs: Path | None = None
+    Without NAME, everything whose packages are installed. Exit 1 if something fails.
+    """
+    if listing:
+        rows = (CheckName(name=row.name, means=row.means, packages=row.packages) for row in probe_rows())
+        show(CheckNames(command="probe", checks=tuple(rows)), render_checks, as_json=as_json)
+        return
+    found = _run(names, out, logs, make_progress())
+    show(found, render_probes, as_json=as_json)
+    fail_on_errors(found)
 
 
-def run_probe(request: ProbeRequest, progress: Progress) -> ProbeReport:
+def _run(names: tuple[str, ...], out: Path, logs: Path | None, progress: Progress) -> ProbeReport:
     """Run the probes. Raises UsageError `output-*`, `probe-*`."""
-    output, generation = current_generation(request.out)
+    output, generation = current_generation(out)
     values = read_head(generation.manifest).script
-    facts = msgspec.structs.replace(facts_for(request.out), inside=True)
-    rows = choose(request.names, facts.packages)
+    facts = msgspec.structs.replace(facts_of_output(out), inside=True)
+    rows = choose(names, facts.packages)
     results: dict[str, ProbeResult] = {}
     findings = []
-    with throw_away(output.state) as work, progress.stage("probe") as stage:
+    with scratch_directory(output.state) as work, progress.stage("probe") as stage:
         environment = process_environment(values, generation.path, os.environ)
         setting = Setting(
             python=generation.venv / "bin" / "python",
             environment=environment,
             work=work,
-            slots=_slots(environment, values.memory_per_job),
+            slots=compiler_slots(environment, values.memory_per_job),
             memory_per_slot=values.memory_per_job,
         )
-        for ended in run_all(rows, setting, lambda names: stage.detail(", ".join(names))):
+        for ended in run_all(rows, setting, lambda running: stage.detail(", ".join(running))):
             results[ended.row.name] = result_of(ended)
             finding = finding_of(ended, facts)
             if finding is not None:
                 findings.append(finding)
-            if request.logs is not None:
-                _keep(ended.log, request.logs)
+            if logs is not None:
+                keep_log(ended.log, logs)
         stage.result = (
             f"{len(results)} probes for sm_{values.arch_number}, {setting.slots} compilers at a time"
         )
     ordered = [results[row.name] for row in probe_rows() if row.name in results]
-    return probe_report(str(request.out), ordered, findings)
-
-
-def _slots(environment: dict[str, str], memory_per_job: int) -> int:
-    """As many compilers as MAX_JOBS says; a user's own value counts if it is a number."""
-    from envspec.host.memory import max_jobs
-
-    given = environment.get("MAX_JOBS", "")
-    return (
-        int(given)
-        if given.isascii() and given.isdigit() and 0 < int(given) < 1024
-        else max_jobs(memory_per_job)
-    )
-
-
-def _keep(log: Path, directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(log, directory / log.name)
-    except OSError as error:
-        raise WorldError(
-            "logs-unwritable", f"cannot write to {directory}: {error.strerror}", where="--logs",
-            fix="name a directory that you may write to",
-        ) from None  # fmt: skip
-
-
-@contextlib.contextmanager
-def throw_away(state: Path) -> Iterator[Path]:
-    """A directory beside the real JIT caches, so that what is wrong with their disk shows; the system's if that fails.
-
-    A probe that was killed leaves its directory; the next one removes it.
-    """
-    with contextlib.suppress(OSError):
-        for left in state.glob("probe-*-*"):
-            owner = left.name.split("-")[1]
-            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-                shutil.rmtree(left, ignore_errors=True)
-    prefix = f"probe-{os.getpid()}-"
-    try:
-        work = Path(tempfile.mkdtemp(prefix=prefix, dir=state))
-    except OSError:
-        work = Path(tempfile.mkdtemp(prefix=f"envspec-{prefix}"))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    return probe_report(str(out), ordered, findings)

@@ -10,23 +10,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import click
+
 from envspec.activation.process import process_environment
-from envspec.output.claim import existing
+from envspec.cli.options import out_option
+from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.report.errors import UsageError
 
 
-def run_inside(out: Path, command: Sequence[str]) -> NoReturn:
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@out_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
+def run_command(out: Path, command: tuple[str, ...]) -> None:
+    """Run COMMAND inside the environment, without sourcing its script.
+
+    Signals and the exit code pass through: envspec is replaced by the command.
+    """
+    _become(out, command)
+
+
+def _become(out: Path, command: Sequence[str]) -> NoReturn:
     """Replace this process with `command` in the environment of `out`; it keeps the pid, so signals reach it.
 
     Raises UsageError `output-missing`, `output-unbuilt` or `command-not-found`.
     """
-    output = existing(out)
-    generation = output.current()
-    if generation is None:
-        raise UsageError(
-            "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
-        )
+    generation = current_generation(out)[1]
     values = read_head(generation.manifest).script
     environment = process_environment(values, generation.path, os.environ)
     found = shutil.which(command[0], path=environment.get("PATH"))

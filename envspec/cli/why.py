@@ -1,47 +1,67 @@
-"""`envspec why`: who asked for a package."""
+"""`envspec why`: what requires a package."""
 
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
+import click
+import msgspec
 from packaging.utils import canonicalize_name
 
 from envspec.check.collect import collect_selection
 from envspec.check.facts import dependency_paths
 from envspec.check.input import read_input, target_of
+from envspec.cli.options import json_option, offline_option, profile_argument, python_option
+from envspec.cli.progress import make_progress
+from envspec.cli.render import render_requirers
+from envspec.cli.show import show
+from envspec.data.shipped import find_profile
+from envspec.lock.model import OverrideRecord
 from envspec.profile import read_profile
 from envspec.report.errors import UsageError
-from envspec.report.progress import Progress
 from envspec.uv.run import Uv
 from envspec.venv.interpreter import resolving_python
 
 _MOST = 50
 
 
-def run_why(
-    package: str, profile_path: Path, python: str | None, offline: bool, progress: Progress
-) -> list[str]:
-    """One chain a line for every package that asks for it. Raises UsageError `unknown-package`."""
+class Requirers(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `why`. Each of `paths` leads from the package to the profile."""
+
+    version: int = 1
+    command: str = "why"
+    package: str
+    paths: tuple[str, ...]
+    overrides: tuple[OverrideRecord, ...]
+
+
+@click.command("why")
+@click.argument("package")
+@profile_argument
+@python_option
+@json_option
+@offline_option
+def why_command(package: str, profile: str, python: str | None, as_json: bool, offline: bool) -> None:
+    """Show what requires PACKAGE, up to PROFILE."""
     uv = Uv(offline=offline)
-    profile = read_profile(profile_path)
-    given = read_input(profile, uv, progress)
+    asked = read_profile(find_profile(profile))
+    given = read_input(asked, uv, make_progress())
     lock = given.lock
-    selection = collect_selection(given, target_of(profile, python), uv, resolving_python(profile, uv))
-    package = canonicalize_name(package)
-    if package not in selection.chosen:
-        close = difflib.get_close_matches(package, selection.chosen, n=1)
-        others = [p.pin for p in lock.named(package)]
+    selection = collect_selection(given, target_of(asked, python), uv, resolving_python(asked, uv))
+    name = canonicalize_name(package)
+    if name not in selection.chosen:
+        close = difflib.get_close_matches(name, selection.chosen, n=1)
+        others = [p.pin for p in lock.named(name)]
         raise UsageError(
             "unknown-package",
-            f"{package} is not in the set"
+            f"{name} is not in the set"
             + (f" of this target; the lock has {', '.join(others)}" if others else ""),
-            where=str(profile.lock_path),
+            where=str(asked.lock_path),
             fix=f"did you mean {close[0]!r}?" if close and not others else "",
         )
-    lines = list(dependency_paths(selection, package, _MOST))
-    for override in lock.overrides:
-        if override.name == package:
-            lines.append(f"overridden to {override.version}: {override.reason}")
-            lines += [f"  {chain}" for chain in override.chains]
-    return lines
+    found = Requirers(
+        package=name,
+        paths=dependency_paths(selection, name, _MOST),
+        overrides=tuple(o for o in lock.overrides if o.name == name),
+    )
+    show(found, render_requirers, as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,5 +23,5 @@ def load_toml(text: str) -> dict[str, Any]:
 
 def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
     """The rows (`[[row]]`) of `data/NAME.toml`, checked against their type."""
-    text = files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8")
     return msgspec.convert(load_toml(text)["row"], tuple[row, ...])  # type: ignore[valid-type]

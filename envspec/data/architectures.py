@@ -40,6 +40,14 @@ class Arch(msgspec.Struct, frozen=True):
         """`sm_120a`: real code (SASS) for this architecture."""
         return f"sm_{self.number}"
 
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Whether machine code (SASS) for this architecture runs on a GPU: within the major upwards, variant `a` only on its own.
+
+        Source: the CUDA C++ programming guide, "Compute Capabilities", family- and architecture-specific features.
+        """
+        own = (self.major, self.minor)
+        return own == capability or (self.variant != "a" and own[0] == capability[0] and own <= capability)
+
 
 class KnownArch(msgspec.Struct, frozen=True, rename="kebab"):
     """One row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""

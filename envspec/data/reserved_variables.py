@@ -1,36 +1,39 @@
-"""Which variables a profile may set: not those that a shell or envspec owns."""
+"""Which variables a profile may set: `data/reserved_variables.toml` lists those that belong to envspec, the loader or a shell."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
-_JOBS = "MAX_JOBS"
+import msgspec
 
+from envspec.data import load_table
 
-_CLEARED = ("PYTHONHOME", "PYTHONPATH")
-"""They would put other packages before the locked ones."""
-
-
-# Names of the shells' own variables. To some of them a shell gives a meaning when they are assigned to; zsh
-# evaluates what is assigned to its integer ones, which would run code out of a profile.
-_SHELL_OWNED = re.compile(
-    r"_|_ENVSPEC.*|BASH.*|ZSH.*|ZLS_.*|TRY_.*|COMP_.*|HIST.*|PROMPT.*|R?PS[1-4]|R?PROMPT[0-9]?|SPROMPT|R?PROMPT.*"
-    r"|IFS|OPT(IND|ARG|ERR)|E?[UG]ID|PPID|USERNAME|SHELLOPTS|ENV|SHLVL|PWD|OLDPWD|RANDOM|SRANDOM|SECONDS|LINENO"
-    r"|EPOCH.*|FUNCNAME|FUNCNEST|GROUPS|DIRSTACK(SIZE)?|ERRNO|COLUMNS|LINES|SAVEHIST|KEYTIMEOUT|LISTMAX"
-    r"|LOGCHECK|MAIL.*|TTY(IDLE)?|CDPATH|FPATH|FIGNORE|MANPATH|MODULE_PATH|PSVAR|WATCH|NULLCMD|READNULLCMD"
-    r"|KEYBOARD_HACK|WORDCHARS|TMPPREFIX|TMPSUFFIX|CPUTYPE|MACHTYPE|OSTYPE|HOSTTYPE|VENDOR|HOST|SIGNALS|STATUS"
-    r"|PIPESTATUS|COPROC|MAPFILE|REPLY|READLINE_.*|POSIXLY_CORRECT|TIMEFMT|BAUD|REPORT.*|ARG(C|V0)|DEFAULT|FCEDIT|PERIOD"
-)
+# Lower case belongs to the shells (zsh: path, status, argv); the proxy variables are the known exception.
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z]+_proxy")
 
 
-_ENVSPEC_OWNED = frozenset(
-    {"PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT"}
-    | {*_CLEARED, _JOBS}
-)
+class ReservedRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """One row of the table: regular expressions for whole names, whose they are, and why."""
+
+    owner: str
+    names: tuple[str, ...]
+    why: str
+    source: str
+    as_of: str
+
+
+@cache
+def reserved_rows() -> tuple[ReservedRow, ...]:
+    """Return the rows in the file's order."""
+    return load_table("reserved_variables", ReservedRow)
+
+
+@cache
+def _reserved() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{name})" for row in reserved_rows() for name in row.names))
 
 
 def settable(name: str) -> bool:
-    # Lower case belongs to the shells (zsh: path, status, argv); the proxy variables are the known exception.
-    if re.fullmatch(r"[A-Z_][A-Z0-9_]*|[a-z]+_proxy", name) is None:
-        return False
-    return name not in _ENVSPEC_OWNED and _SHELL_OWNED.fullmatch(name) is None
+    """Tell whether a profile may set a variable of this name."""
+    return _NAME.fullmatch(name) is not None and _reserved().fullmatch(name) is None

@@ -8,6 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+PROFILE_SCHEMA = Path(__file__).resolve().parent / "profile.schema.json"
+"""The JSON schema of profiles, which `scripts/make_schema.py` makes from the types of their keys."""
+
 
 def is_installed(path: Path) -> bool:
     """Whether a file belongs to an installed envspec: nobody's to edit."""

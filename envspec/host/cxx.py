@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
+
+import msgspec
 
 from envspec.data.compatibility import compiler_limit
 from envspec.host.commands import Command, run
+from envspec.host.machine import Host
 from envspec.report.errors import WorldError
 from envspec.report.findings import Finding, error, unknown
 
 
-def find_cxx(environ: Mapping[str, str]) -> Path:
-    """The C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
-    named = environ.get("CXX", "").split()
+class HostCompiler(msgspec.Struct, frozen=True):
+    """A C++ compiler of a machine: `family` is gcc or clang, `version` its major and minor."""
+
+    family: str
+    version: tuple[int, int]
+    path: str
+
+
+def find_cxx(host: Host) -> str:
+    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
+    named = host.environ.get("CXX", "").split()
     for name in (*named[:1], "c++", "g++"):
-        found = shutil.which(name, path=environ.get("PATH"))
-        if found:
-            return Path(found)
+        found = host.which(name)
+        if found is not None:
+            return found
     raise WorldError(
         "no-compiler",
         "there is no C++ compiler",
@@ -29,11 +38,11 @@ def find_cxx(environ: Mapping[str, str]) -> Path:
     )
 
 
-def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
-    """(`gcc` or `clang`, (major, minor)) of a compiler; None if it does not say."""
+def ask_compiler(host: Host, path: str) -> HostCompiler | None:
+    """What a compiler says it is; None if it does not say."""
     plain = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
     try:
-        done = run(Command(arguments=(str(cxx), "--version"), environment=plain), seconds=20)
+        done = run(Command(arguments=(str(host.at(path)), "--version"), environment=plain), seconds=20)
     except OSError:
         return None
     lines = done.out.decode("utf-8", "replace").splitlines()
@@ -43,17 +52,15 @@ def compiler_version(cxx: Path) -> tuple[str, tuple[int, int]] | None:
         return None
     family = "clang" if "clang" in lines[0].lower() else "gcc"
     found = numbers[0] if family == "clang" else numbers[-1]
-    return family, (int(found[0]), int(found[1]))
+    return HostCompiler(family, (int(found[0]), int(found[1])), path)
 
 
-def unaccepted(
-    path: str, subject: str, version: tuple[str, tuple[int, int]], cuda: tuple[int, int]
-) -> Iterator[Finding]:
+def unaccepted(compiler: HostCompiler, subject: str, cuda: tuple[int, int]) -> Iterator[Finding]:
     """Yield a finding `host-compiler` if nvcc of a CUDA release refuses a compiler, or if that is not known.
 
-    `version` is as `compiler_version` tells it. This is an error wherever it is found: nothing compiles with it.
+    It is an error wherever it is found: nothing compiles with such a compiler.
     """
-    family, (major, minor) = version
+    family, (major, minor) = compiler.family, compiler.version
     release = f"{cuda[0]}.{cuda[1]}"
     limit = compiler_limit(family, cuda)
     if limit is None:
@@ -61,7 +68,7 @@ def unaccepted(
             "host-compiler",
             subject,
             f"it is not known which {family} nvcc of CUDA {release} accepts",
-            evidence=[f"{path} is {family} {major}.{minor}"],
+            evidence=[f"{compiler.path} is {family} {major}.{minor}"],
             fix="envspec probe cuda-plain tries it in a built environment",
         )
     elif major > limit:
@@ -69,7 +76,7 @@ def unaccepted(
         yield error(
             "host-compiler",
             subject,
-            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
+            f"{compiler.path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
             evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
             fix=f"install {cxx}-{limit} and set CC={cc}-{limit} CXX={cxx}-{limit}",
         )

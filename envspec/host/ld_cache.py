@@ -1,28 +1,40 @@
-"""Where the dynamic loader would find a library: LD_LIBRARY_PATH, then the cache of ldconfig, then the system's directories."""
+"""Where the dynamic loader finds libraries: LD_LIBRARY_PATH, the cache of ldconfig, and the system's directories.
+
+The form of the cache is that of glibc's `dl-cache.h`. Entries for one processor's extras (`glibc-hwcaps`) are passed over:
+the same library is always there without them, too.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 
 from envspec.host.machine import Host
 
+CACHE = "/etc/ld.so.cache"
 _MAGIC = b"glibc-ld.so.cache1.1"
 _OLD_MAGIC = b"ld.so-1.7.0"
 _HEADER = struct.Struct("<20sIIBxxxI12x")
 _ENTRY = struct.Struct("<iIIIQ")
 _OLD_HEADER, _OLD_ENTRY = 16, 12
 _MOST_ENTRIES = 1 << 17
-# glibc's ld.so.cache: the low byte says libc6, the next one the ABI.
-_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03}
-_DIRECTORIES = {
-    "x86_64": ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
-    "aarch64": ("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
-}  # fmt: skip
+_LONGEST_NAME = 4096
+# The flags of an entry: an ELF library of glibc 2, and for which machine.
+_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "riscv64": 0x1003}
 
 
-def cached(data: bytes, machine: str) -> dict[str, str]:
+def system_directories(machine: str) -> tuple[str, ...]:
+    """The directories that the loader looks into last, on the distributions that wheels are made for."""
+    if machine not in _FLAGS:
+        return ()
+    multiarch = f"{machine}-linux-gnu"
+    return (f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+
+
+def parse_cache(data: bytes, machine: str) -> dict[str, str]:
     """Sonames and their files in the content of an ld.so.cache, for one machine; nothing if it is not such a file."""
     start = 0
     if data.startswith(_OLD_MAGIC) and len(data) >= _OLD_HEADER:
@@ -37,15 +49,28 @@ def cached(data: bytes, machine: str) -> dict[str, str]:
         at = start + _HEADER.size + number * _ENTRY.size
         if at + _ENTRY.size > len(data):
             break
-        flags, key, value, _, _ = _ENTRY.unpack_from(data, at)
-        if flags & 0xFFFF == _FLAGS.get(machine):
-            found.setdefault(_string(data, start + key), _string(data, start + value))
+        flags, key, value, _, extras = _ENTRY.unpack_from(data, at)
+        if flags == _FLAGS.get(machine) and not extras:
+            soname, path = _string(data, start + key), _string(data, start + value)
+            if soname and path:
+                found.setdefault(soname, path)
     return found
 
 
 def _string(data: bytes, at: int) -> str:
-    end = data.find(b"\0", at)
-    return data[at:end].decode("utf-8", "replace") if 0 <= at < end else ""
+    end = data.find(b"\0", at, at + _LONGEST_NAME)
+    return os.fsdecode(data[at:end]) if end > at else ""
+
+
+def read_cache(host: Host, machine: str) -> dict[str, str]:
+    """Sonames and their files in the cache of a host; empty where there is none, or one of an unknown form."""
+    return parse_cache(host.data(CACHE) or b"", machine)
+
+
+@lru_cache(maxsize=4)
+def own_cache(machine: str) -> dict[str, str]:
+    """The same of the machine that envspec runs on, read once."""
+    return read_cache(Host(), machine)
 
 
 def candidates(host: Host, soname: str) -> Iterator[tuple[str, str]]:
@@ -55,10 +80,10 @@ def candidates(host: Host, soname: str) -> Iterator[tuple[str, str]]:
         path = f"{element.rstrip('/')}/{soname}"
         if element.startswith("/") and host.exists(path):
             yield path, "LD_LIBRARY_PATH"
-    in_cache = cached(host.data("/etc/ld.so.cache") or b"", machine).get(soname)
+    in_cache = read_cache(host, machine).get(soname)
     if in_cache and host.exists(in_cache):
         yield in_cache, "ldconfig's cache"
-    for directory in _DIRECTORIES.get(machine, ()):
+    for directory in system_directories(machine):
         path = f"{directory}/{soname}"
         if path != in_cache and host.exists(path):
             yield path, "the system's directories"

@@ -11,8 +11,6 @@ import msgspec
 
 if TYPE_CHECKING:
     from envspec.host.nvml import NvmlGpu
-    from envspec.host.python import ChosenPython
-    from envspec.profile import Profile
 
 _MOST = 4 << 20
 _LINKS = 40
@@ -169,15 +167,24 @@ class Host:
         return next(self.all_on_path(name), None)
 
     def all_on_path(self, name: str) -> Iterator[str]:
-        """Every program of a name on PATH, in order."""
+        """Every program of a name on PATH, in order; a name with a slash is a path. Relative elements of PATH are passed over."""
         if "/" in name:
-            if self.exists(name):
-                yield name
+            path = name if name.startswith("/") else f"{Path.cwd()}/{name}"
+            if self.executable(path):
+                yield path
             return
         for element in self.environ.get("PATH", "").split(":"):
             path = f"{element.rstrip('/')}/{name}"
-            if element.startswith("/") and self.exists(path) and os.access(self.at(self.real(path)), os.X_OK):
+            if element.startswith("/") and self.executable(path):
                 yield path
+
+    def executable(self, path: str) -> bool:
+        """True for a file that this process may run."""
+        at = self.at(self.real(path))
+        try:
+            return at.is_file() and os.access(at, os.X_OK)
+        except (OSError, ValueError):
+            return False
 
     def elements(self, variable: str) -> list[str]:
         """The elements of a list variable, empty ones too; nothing if it is unset or empty."""
@@ -192,24 +199,18 @@ class Host:
             return []
         return ["/" + str(path.relative_to(self.root)) for path in found]
 
-    def compiler_version(self, path: str) -> tuple[str, tuple[int, int]] | None:
-        """What a compiler says it is."""
-        from envspec.host.cxx import compiler_version
-
-        return compiler_version(self.at(path))
-
-    def python_for(self, profile: Profile) -> ChosenPython:
-        """The interpreter that a build of the profile would take. Raises EnvspecError."""
-        from envspec.uv.run import Uv
-        from envspec.venv.interpreter import choose_python
-
-        return choose_python(profile, Uv(offline=True), Path.cwd())
-
     def nvml(self) -> tuple[NvmlGpu, ...] | None:
         """The GPUs as the driver's own library tells them; None if it or nvidia-ml-py is not there."""
         from envspec.host.nvml import gpus
 
         return gpus()
+
+    def available_memory(self) -> int | None:
+        """Bytes of memory that a process may still take; None if the kernel does not tell."""
+        from envspec.host.memory import HostFiles, available_memory
+
+        files = msgspec.structs.asdict(HostFiles())
+        return available_memory(HostFiles(**{name: str(self.at(path)) for name, path in files.items()}))
 
     def processors(self) -> int:
         """Processors that this process may use."""

@@ -1,24 +1,25 @@
 """Has it drifted? The current generation against its manifest: changed, missing and added files, and who did it.
 
 By default a file counts as unchanged if size, modification time and inode are those of the day of publishing; with
-`thorough`, its content is read. Permissions are compared either way. Nothing is written, and no link is followed.
+`check_contents`, it is read. Permissions are compared either way. Nothing is written, and no link is followed.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
-from envspec.fs import file_sha256, walk
+from envspec.fs import file_sha256
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stats
-from envspec.venv.inventory import FileRow, StatRow
+from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
+from envspec.venv.inventory import FileRow, StatRow, read_tree
+from envspec.venv.owners import AddedPackage, Owners, added_package, dist_infos, distributions
 
 _HASH_WORKERS = os.cpu_count() or 1
 _PORTION = 32
@@ -41,6 +42,10 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the environment script is missing or another one."""
     cuda: bool = False
     """Whether the generation's link to its toolkit is missing or another one."""
+    packages: tuple[AddedPackage, ...] = ()
+    """Packages whose dist-info was not published."""
+    removed: frozenset[str] = frozenset()
+    """Locked packages whose dist-info is gone."""
 
     def __bool__(self) -> bool:
         """True if anything has drifted."""
@@ -53,26 +58,23 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_drift(
-    output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None
+    output: Output,
+    generation: Generation,
+    *,
+    check_contents: bool = False,
+    detail: Callable[[str], None] = lambda t: None,
 ) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
-    stats = read_stats(generation.path / STATS)
+    cache = read_stat_cache(generation.path / STATS)
     detail("looking at every file")
-    venv = _compare(
-        generation.venv,
-        {row.path: row for row in manifest.files},
-        stats.venv,
-        thorough,
-        detail,
-    )
-    toolkit = _compare(
-        output.toolchains_dir / manifest.script.toolchain,
-        {row.path: row for row in manifest.toolkit},
-        stats.toolkit,
-        thorough,
-        detail,
-    )
+    venv = _compare(generation.venv, manifest.files, cache.venv, check_contents, detail)
+    toolchain = output.toolchains_dir / manifest.script.toolchain
+    toolkit = _compare(toolchain, manifest.toolkit, cache.toolkit, check_contents, detail)
+    site_packages = manifest.script.site_packages
+    site = generation.venv / site_packages
+    published = dist_infos(((row.path, row.owner) for row in manifest.files), site_packages)
+    found = {d.dist_info: d for d in distributions(site)}
     return manifest, Drift(
         changed=tuple(venv.changed),
         missing=tuple(venv.missing),
@@ -82,7 +84,26 @@ def find_drift(
         toolkit_added=tuple(toolkit.added),
         script=not _same(generation.script, manifest.script_sha256),
         cuda=not _leads_to(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}"),
+        packages=tuple(added_package(site, site_packages, d) for i, d in found.items() if i not in published),
+        removed=frozenset(package for info, package in published.items() if info not in found),
     )
+
+
+def owners_now(manifest: Manifest, drift: Drift) -> Owners:
+    """Whose the files of a generation are as it is now: those of the manifest, and what came after publishing."""
+    return Owners(
+        manifest.script.site_packages,
+        ((row.path, row.owner) for row in manifest.files),
+        ((package.name, package.version) for package in manifest.packages),
+        drift.packages,
+        {*drift.added, *(row.path for row in drift.changed)},
+    )
+
+
+def files_now(manifest: Manifest, drift: Drift) -> tuple[str, ...]:
+    """The files and links of a generation's venv as it is now, byte code aside."""
+    gone = {row.path for row in drift.missing}
+    return (*(row.path for row in manifest.files if row.path not in gone), *drift.added)
 
 
 class _Compared(msgspec.Struct, Generic[R]):
@@ -94,58 +115,51 @@ class _Compared(msgspec.Struct, Generic[R]):
 
 def _compare(
     root: Path,
-    expected: Mapping[str, R],
-    signs: Iterable[StatRow],
-    thorough: bool,
+    rows: Iterable[R],
+    cache: Iterable[StatRow],
+    check_contents: bool,
     detail: Callable[[str], None],
 ) -> _Compared[R]:
-    """A tree against its rows, and against the signs of the day of publishing."""
-    kept = {row.path: row for row in signs}
-    added: list[str] = []
-    suspects: list[R] = []
+    """Compare a tree with its rows, and with the stat cache from the day of publishing."""
+    expected = {row.path: row for row in rows}
+    before = {row.path: row for row in cache}
+    tree = read_tree(root)
     changed: list[R] = []
-    modes: set[str] = set()
-    seen = set()
-    for path, entry in _walk(root):
-        row = expected.get(path)
+    suspects: list[R] = []
+    modes: list[R] = []
+    for path, now in tree.items():
+        row, then = expected.get(path), before.get(path)
         if row is None:
-            added.append(path)
             continue
-        seen.add(path)
-        info = entry.stat(follow_symlinks=False)
-        if row.target or stat.S_ISLNK(info.st_mode):
-            if not row.target or not stat.S_ISLNK(info.st_mode) or os.readlink(entry.path) != row.target:  # noqa: PTH115
+        if row.target or not stat.S_ISREG(now.mode):
+            if not (row.target and stat.S_ISLNK(now.mode) and _leads_to(root / path, row.target)):
                 changed.append(row)
             continue
-        sign = kept.get(path)
-        if not stat.S_ISREG(info.st_mode) or (sign is not None and sign.size != info.st_size):
+        if then is not None and then.size != now.size:
             changed.append(row)
             continue
-        if not _permissions_fit(row, sign, info):
-            modes.add(path)
-        if thorough or sign is None or not sign.fits(info):
+        if not _permissions_fit(row, now, then):
+            modes.append(row)
+        if check_contents or then is None or not now.is_unchanged_since(then):
             suspects.append(row)
     changed += _changed_content(root, suspects, detail)
     different = {row.path for row in changed}
     return _Compared(
-        changed=sorted(changed, key=lambda r: r.path),
-        missing=sorted((row for path, row in expected.items() if path not in seen), key=lambda r: r.path),
-        modes=[expected[path] for path in sorted(modes - different)],
-        added=sorted(added),
+        changed=_by_path(changed),
+        missing=_by_path(row for path, row in expected.items() if path not in tree),
+        modes=_by_path(row for row in modes if row.path not in different),
+        added=sorted(tree.keys() - expected.keys()),
     )
 
 
-def _permissions_fit(row: FileRow | TreeRow, sign: StatRow | None, info: os.stat_result) -> bool:
-    if sign is not None:
-        return sign.mode == stat.S_IMODE(info.st_mode)
-    return isinstance(row, TreeRow) or row.executable == bool(info.st_mode & 0o111)
+def _by_path(rows: Iterable[R]) -> list[R]:
+    return sorted(rows, key=lambda row: row.path)
 
 
-def _walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    try:
-        yield from walk(root)
-    except (FileNotFoundError, NotADirectoryError):
-        return  # then everything is missing
+def _permissions_fit(row: FileRow | TreeRow, now: StatRow, then: StatRow | None) -> bool:
+    if then is not None:
+        return now.permissions == then.permissions
+    return isinstance(row, TreeRow) or row.executable == bool(now.mode & 0o111)
 
 
 def _changed_content(root: Path, rows: list[R], detail: Callable[[str], None]) -> list[R]:
@@ -167,6 +181,6 @@ def _same(path: Path, sha256: str) -> bool:
 
 def _leads_to(link: Path, target: str) -> bool:
     try:
-        return str(link.readlink()) == target
+        return os.readlink(link) == target  # noqa: PTH115 - a Path would tidy the target up
     except OSError:
         return False

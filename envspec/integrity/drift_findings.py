@@ -1,116 +1,131 @@
-"""Drift as findings."""
+"""Drift in words: the one place that says whose file is not what it was, for `verify`, `audit` and `repair`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
+from envspec.activation.values import SCRIPT
 from envspec.integrity.drift import Drift, find_drift
 from envspec.output.generations import Generation, Output
 from envspec.output.manifest import Manifest
-from envspec.report.findings import Finding, Report, Severity, report
-from envspec.venv.inventory import ENVSPEC
-from envspec.venv.owners import Distribution, distributions, installer_of, owners_of_added
+from envspec.report.findings import Finding, Report, counted, error, report, warning
+from envspec.venv.inventory import FileRow
+from envspec.venv.owners import ENVSPEC, UV, AddedPackage
 
 _SHOWN = 4
+_REPAIR = "envspec repair"
+_PRUNE = "envspec repair --prune removes added packages; other files are yours"
 
 
 def verify(
-    output: Output, generation: Generation, *, thorough: bool, detail: Callable[[str], None] = lambda t: None
+    output: Output,
+    generation: Generation,
+    *,
+    check_contents: bool = False,
+    detail: Callable[[str], None] = lambda t: None,
 ) -> Report:
-    """The drift of a generation as findings, one for each package and kind."""
-    manifest, drift = find_drift(output, generation, thorough=thorough, detail=detail)
-    return report("verify", str(output.root), findings_of(manifest, drift, generation))
+    """Report the drift of a generation, a finding for each package and kind. Raises EnvspecError `manifest-damaged`."""
+    manifest, drift = find_drift(output, generation, check_contents=check_contents, detail=detail)
+    return report("verify", str(output.root), drift_findings(manifest, drift))
 
 
-def findings_of(manifest: Manifest, drift: Drift, generation: Generation) -> Iterator[Finding]:
-    """Drift in words."""
-    site = generation.venv / manifest.script.site_packages
-    locked = {p.name: p.version for p in manifest.packages}
-    found = tuple(distributions(site))
-    added, owners = owners_of_added(drift.added, manifest.script.site_packages, found, site)
-    there = {d.name for d in found if d.version == locked.get(d.name)}
+def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
+    """Turn drift into findings: packages first, then their files, CUDA_HOME and the script."""
+    added = _added_files(drift)
     replaced = set()
-    for name in sorted(locked):
-        others = [d for d in found if d.name == name and d.version != locked[name]]
-        if not others and name in there:
+    for package in manifest.packages:
+        others = [p for p in drift.packages if p.name == package.name]
+        if not others and package.name not in drift.removed:
             continue
-        replaced.add(name)
-        files = [r.path for r in (*drift.changed, *drift.missing) if r.owner == name]
-        for other in others:
-            files += added.pop(other.directory, ())
-        yield _finding(
+        replaced.add(package.name)
+        number = sum(row.owner == package.name for row in (*drift.changed, *drift.missing))
+        number += sum(len(added.pop(other, ())) for other in others)
+        yield error(
             "drift-replaced",
-            name,
-            _replaced(name, locked[name], others, name in there, site),
-            [f"{_files(len(files))} changed, missing or added"],
+            package.name,
+            _replaced(f"{package.name} {package.version}", others, package.name in drift.removed),
+            evidence=[f"{counted(number, 'file')} changed, missing or added"],
+            fix=_REPAIR,
         )
-    for kind, rows in (("changed", drift.changed), ("missing", drift.missing), ("modes", drift.modes)):
-        by_owner: dict[str, list[str]] = {}
-        for row in rows:
-            if row.owner not in replaced:
-                by_owner.setdefault(row.owner, []).append(row.path)
-        for owner, paths in sorted(by_owner.items()):
-            code = "drift-missing" if kind == "missing" else "drift-changed"
-            yield _finding(code, owner, _sentence(owner, len(paths), kind), paths)
-    for directory, paths in sorted(added.items()):
-        distribution = owners.get(directory)
-        if distribution is not None:
-            with_what = f"was added with {installer_of(site / directory)}; it is not in the lock"
-            message = f"{distribution.name} {distribution.version} {with_what}"
-            paths = [_files(len(paths))]
-        else:
-            message = f"{_files(len(paths))} that nobody locked"
-        yield _finding(
-            "drift-added", distribution.name if distribution else "venv", message, paths, Severity.WARNING
-        )
-    if drift.toolkit or drift.cuda:
-        link = ("the link to CUDA_HOME",) if drift.cuda else ()
-        count = len(drift.toolkit)
-        message = f"{_files(count)} of CUDA_HOME {'differs' if count == 1 else 'differ'}"
-        yield _finding(
-            "drift-toolkit",
-            "cuda",
-            message if count else "the link to CUDA_HOME was changed or removed",
-            [*(r.path for r in drift.toolkit), *(link if count else ())],
-        )
-    if drift.toolkit_added:
-        message = f"{_files(len(drift.toolkit_added))} in CUDA_HOME that envspec did not put there"
-        yield _finding("drift-added", "cuda", message, drift.toolkit_added, Severity.WARNING)
+    yield from _files_differ("drift-changed", "changed", drift.changed, replaced)
+    yield from _files_differ("drift-missing", "missing", drift.missing, replaced)
+    yield from _other_permissions(drift.modes, replaced)
+    yield from _additions(added)
+    yield from _toolkit(drift)
     if drift.script:
-        yield _finding(
-            "drift-script", generation.script.name, "the environment script was changed or removed", []
-        )
+        yield error("drift-script", SCRIPT, "the environment script was changed or removed", fix=_REPAIR)
 
 
-def _replaced(name: str, version: str, others: list[Distribution], there: bool, site: Path) -> str:
+def _added_files(drift: Drift) -> dict[AddedPackage | None, list[str]]:
+    """Added files by the added package that names them; those under None are nobody's."""
+    left = set(drift.added)
+    found: dict[AddedPackage | None, list[str]] = {}
+    for package in drift.packages:
+        if own := left & package.paths:
+            found[package] = sorted(own)
+            left -= own
+    if left:
+        found[None] = sorted(left)
+    return found
+
+
+def _replaced(title: str, others: list[AddedPackage], gone: bool) -> str:
     if not others:
-        return f"{name} {version} was removed"
-    what = " and ".join(f"{d.version} with {installer_of(site / d.directory)}" for d in others)
-    return f"{name} {version} was {'overlaid' if there else 'replaced'} by {what}"
+        return f"{title} was removed"
+    what = " and ".join(f"{p.version} with {p.installer}" for p in others)
+    return f"{title} was {'replaced' if gone else 'overlaid'} by {what}"
 
 
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
+def _files_differ(code: str, how: str, rows: Iterable[FileRow], replaced: set[str]) -> Iterator[Finding]:
+    for owner, paths in _by_owner(rows, replaced):
+        message = (
+            f"{counted(len(paths), 'file')} of {_whose(owner)} {'is' if len(paths) == 1 else 'are'} {how}"
+        )
+        yield error(code, owner, message, evidence=_some(paths), fix=_REPAIR)
 
 
-def _sentence(owner: str, count: int, kind: str) -> str:
-    of = {"uv": "the venv itself", ENVSPEC: "envspec"}.get(owner, owner)
-    if kind == "modes":
-        return f"{_files(count)} of {of} {'has' if count == 1 else 'have'} other permissions"
-    return f"{_files(count)} of {of} {'is' if count == 1 else 'are'} {kind}"
+def _other_permissions(rows: Iterable[FileRow], replaced: set[str]) -> Iterator[Finding]:
+    for owner, paths in _by_owner(rows, replaced):
+        has = "has" if len(paths) == 1 else "have"
+        message = f"{counted(len(paths), 'file')} of {_whose(owner)} {has} other permissions"
+        yield error("drift-changed", owner, message, evidence=_some(paths), fix=_REPAIR)
 
 
-def _finding(
-    code: str, subject: str, message: str, paths: Iterable[str], severity: Severity = Severity.ERROR
-) -> Finding:
+def _additions(added: dict[AddedPackage | None, list[str]]) -> Iterator[Finding]:
+    for package, paths in added.items():
+        if package is None:
+            message = f"{counted(len(paths), 'file')} that nobody locked"
+            yield warning("drift-added", "venv", message, evidence=_some(paths), fix=_PRUNE)
+        else:
+            message = f"{package} was added with {package.installer}; it is not in the lock"
+            files = [counted(len(paths), "file")]
+            yield warning("drift-added", package.name, message, evidence=files, fix=_PRUNE)
+
+
+def _toolkit(drift: Drift) -> Iterator[Finding]:
+    if number := len(drift.toolkit):
+        paths = [row.path for row in drift.toolkit] + ["the link to CUDA_HOME"] * drift.cuda
+        message = f"{counted(number, 'file')} of CUDA_HOME {'differs' if number == 1 else 'differ'}"
+        yield error("drift-toolkit", "cuda", message, evidence=_some(paths), fix=_REPAIR)
+    elif drift.cuda:
+        yield error("drift-toolkit", "cuda", "the link to CUDA_HOME was changed or removed", fix=_REPAIR)
+    if drift.toolkit_added:
+        message = f"{counted(len(drift.toolkit_added), 'file')} in CUDA_HOME that envspec did not put there"
+        yield warning("drift-added", "cuda", message, evidence=_some(drift.toolkit_added), fix=_PRUNE)
+
+
+def _by_owner(rows: Iterable[FileRow], without: set[str]) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.owner not in without:
+            found.setdefault(row.owner, []).append(row.path)
+    return sorted(found.items())
+
+
+def _whose(owner: str) -> str:
+    return {UV: "the venv itself", ENVSPEC: "envspec"}.get(owner, owner)
+
+
+def _some(paths: Iterable[str]) -> list[str]:
     listed = sorted(paths)
-    shown = [*listed[:_SHOWN], *([f"and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else [])]
-    fix = (
-        "envspec repair"
-        if severity is Severity.ERROR
-        else "envspec repair --prune removes added packages; other files are yours"
-    )
-    return Finding(
-        code=code, severity=severity, subject=subject, message=message, evidence=tuple(shown), fix=fix
-    )
+    return [*listed[:_SHOWN], *([f"and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else [])]

@@ -22,19 +22,19 @@ import msgspec
 
 from envspec.activation.script import render_script
 from envspec.activation.startup_pth import pth_files
-from envspec.fs import file_sha256, remove_tree, sync_file_system, walk, write_synced
+from envspec.fs import BYTECODE, file_sha256, remove_tree, sync_file_system, write_synced
 from envspec.integrity.drift import Drift, find_drift
 from envspec.integrity.drift_findings import verify
 from envspec.lock import Lock, LockedFile, LockedPackage, render_lock
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_stats
+from envspec.output.manifest import STATS, Manifest, TreeRow, read_stat_cache
 from envspec.profile.model import Index
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Report
 from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
-from envspec.venv.inventory import ENVSPEC, UV, FileRow, StatRow, Stats, tree_stats
-from envspec.venv.owners import Distribution, distributions, recorded_paths
+from envspec.venv.inventory import FileRow, StatCache, StatRow, tree_stats
+from envspec.venv.owners import ENVSPEC, UV, AddedPackage, dist_infos, installed_packages
 
 
 class Repaired(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     indexes: tuple[Index, ...] = ()
     prune: bool = False
-    thorough: bool = False
+    check_contents: bool = False
 
 
 def repair(
@@ -67,7 +67,7 @@ def repair(
     detail: Callable[[str], None] = lambda t: None,
 ) -> Repaired:
     """Repair a generation in place. Raises EnvspecError `repair-impossible` and whatever uv fails with."""
-    manifest, drift = find_drift(output, generation, thorough=request.thorough, detail=detail)
+    manifest, drift = find_drift(output, generation, check_contents=request.check_contents, detail=detail)
     work = output.work
     remove_tree(work)
     try:
@@ -100,19 +100,19 @@ class _Repair:
         self.detail = detail
         self.venv = generation.venv
         self.site = manifest.script.site_packages
-        self.stats = read_stats(generation.path / STATS)
-        self.modes = {row.path: row.mode for row in self.stats.venv}
+        self.cache = read_stat_cache(generation.path / STATS)
+        self.modes = {row.path: row.permissions for row in self.cache.venv}
         self.restored: set[str] = set()
         """Paths that got a file whose content was compared with the manifest."""
 
     def run(self) -> Repaired:
         drift = self.drift
-        intruders, removed = self.intruders()
+        unwanted, removed = self.unwanted()
         rows = (*drift.changed, *drift.missing)
         sources = self.sources([row for row in rows if row.owner != ENVSPEC])
         # Nothing is touched before everything that will be needed is there.
-        for distribution in intruders:
-            self.take_out(distribution)
+        for package in unwanted:
+            self.take_out(package)
         self.put_back(rows, sources)
         for row in drift.modes:
             self.set_mode(self.venv / row.path, row)
@@ -123,8 +123,8 @@ class _Repair:
         if drift.script:
             self.detail("writing the script")
             write_synced(self.generation.script, render_script(self.manifest.script).encode())
-        self.refresh_stats()
-        if drift or intruders:
+        self.refresh_stat_cache()
+        if drift or unwanted:
             sync_file_system(self.generation.path)
         return Repaired(
             files=len(drift.rows),
@@ -132,29 +132,25 @@ class _Repair:
             removed=removed,
             toolkit=len(drift.toolkit) + drift.cuda,
             script=drift.script,
-            report=verify(self.output, self.generation, thorough=False),
+            report=verify(self.output, self.generation),
         )
 
     # ---- packages that came later
 
-    def intruders(self) -> tuple[tuple[Distribution, ...], tuple[str, ...]]:
-        """The dist-infos to take out: other versions of locked packages, and with `prune` packages nobody locked."""
-        locked = {p.name: p.version for p in self.manifest.packages}
-        found = tuple(distributions(self.venv / self.site))
-        others = [d for d in found if d.name in locked and d.version != locked[d.name]]
-        extra = [d for d in found if d.name not in locked] if self.request.prune else []
-        return (*others, *extra), tuple(sorted({d.name for d in extra}))
+    def unwanted(self) -> tuple[tuple[AddedPackage, ...], tuple[str, ...]]:
+        """The packages to take out: other versions of locked packages, and with `prune` packages nobody locked."""
+        locked = {p.name for p in self.manifest.packages}
+        others = [p for p in self.drift.packages if p.name in locked]
+        extra = [p for p in self.drift.packages if p.name not in locked] if self.request.prune else []
+        return (*others, *extra), tuple(sorted({p.name for p in extra}))
 
-    def take_out(self, distribution: Distribution) -> None:
+    def take_out(self, package: AddedPackage) -> None:
         """Remove the files that a later package brought, as far as no locked one owns them."""
         expected = {row.path for row in self.manifest.files}
-        info = self.venv / self.site / distribution.directory
-        paths = recorded_paths(info, self.site)
-        paths += [f"{self.site}/{distribution.directory}/{path}" for path, _ in walk(info)]
-        directories = set()
-        for path in dict.fromkeys(paths):
+        directories = {self.venv / self.site / package.dist_info}
+        for path in package.paths - expected:
             at = self.venv / path
-            if path in expected or not self.inside(at):
+            if not self.inside(at):
                 continue
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 at.unlink()
@@ -168,8 +164,8 @@ class _Repair:
             while at != self.venv and at.is_relative_to(self.venv) and self.inside(at):
                 try:
                     left = [e.name for e in os.scandir(at)]
-                    if left == ["__pycache__"]:
-                        remove_tree(at / "__pycache__")
+                    if left == [BYTECODE]:
+                        remove_tree(at / BYTECODE)
                     at.rmdir()
                 except OSError:
                     break
@@ -293,12 +289,13 @@ class _Repair:
 
     def put_back_toolkit(self) -> None:
         """Put files of CUDA_HOME back from the venv, which has just been repaired."""
-        from envspec.toolkit.layout import driver_headers, plan_tree, put_back
-        from envspec.toolkit.stub import Machine, driver_symbols, stub_library
-        from envspec.venv.record import installed_packages
+        from envspec.toolkit.layout import plan_tree
+        from envspec.toolkit.toolchain import driver_stub
+        from envspec.toolkit.write import put_back
 
         site = self.venv / self.site
-        tree = plan_tree(installed_packages(site))
+        published = dist_infos(((row.path, row.owner) for row in self.manifest.files), self.site)
+        tree = plan_tree(installed_packages(site, published))
         if tree.digest != self.manifest.toolchain:
             raise EnvspecError(
                 "repair-impossible",
@@ -306,14 +303,13 @@ class _Repair:
                 where=str(site),
                 fix="build again",
             )
-        machine: Machine = "aarch64" if self.manifest.inputs.machine == "aarch64" else "x86_64"
         put_back(
             tree,
             site,
             self.output.toolchains_dir / self.manifest.script.toolchain,
-            stub_library(driver_symbols(*driver_headers(tree, site)), machine),
+            driver_stub(tree, site, self.manifest.inputs.machine),
             [row.path for row in self.drift.toolkit],
-            {row.path: row.mode for row in self.stats.toolkit},
+            {row.path: row.permissions for row in self.cache.toolkit},
         )
 
     def put_back_cuda(self) -> None:
@@ -323,14 +319,14 @@ class _Repair:
         temporary.symlink_to(f"../../toolchains/{self.manifest.script.toolchain}")
         temporary.replace(link)
 
-    # ---- signs
+    # ---- the stat cache
 
-    def refresh_stats(self) -> None:
-        """New signs for what was put back: it is what the manifest says, at another time and inode."""
+    def refresh_stat_cache(self) -> None:
+        """Write the stat cache anew: what was put back is what the manifest says, at another time and inode."""
         toolkit = self.output.toolchains_dir / self.manifest.script.toolchain
-        stats = Stats(
-            _refreshed(self.venv, self.stats.venv, self.restored, self.manifest.files),
-            _refreshed(toolkit, self.stats.toolkit, set(), self.manifest.toolkit),
+        stats = StatCache(
+            _refreshed(self.venv, self.cache.venv, self.restored, self.manifest.files),
+            _refreshed(toolkit, self.cache.toolkit, set(), self.manifest.toolkit),
         )
         write_synced(self.generation.path / STATS, msgspec.msgpack.encode(stats))
 
@@ -338,7 +334,7 @@ class _Repair:
 def _refreshed(
     root: Path, old: Iterable[StatRow], restored: set[str], rows: Iterable[FileRow | TreeRow]
 ) -> tuple[StatRow, ...]:
-    """The signs of now for every file that is as the manifest says; the old ones, which will not fit, for the rest."""
+    """The rows of now for every file that is as the manifest says; the old ones, which will not fit, for the rest."""
     before = {row.path: row for row in old}
     expected = {row.path: row for row in rows}
     found = []
@@ -350,7 +346,7 @@ def _refreshed(
         good = (
             bool(row.target)
             or now.path in restored
-            or (kept is not None and kept.alike(now))
+            or (kept is not None and now.is_unchanged_since(kept))
             or file_sha256(root / now.path) == row.sha256
         )
         if good:

@@ -9,9 +9,11 @@ import msgspec
 
 from envspec.fs import remove_tree
 from envspec.host.processes import unseen, users_of
-from envspec.output.claim import current_generation, existing, unbuilt
+from envspec.output.cleanup import remove_unneeded_toolchains, sweep
+from envspec.output.directory import existing, unbuilt
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import ManifestHead, read_head
+from envspec.output.lock import locked
+from envspec.output.manifest import read_head
 from envspec.report.errors import EnvspecError, UsageError
 
 
@@ -37,18 +39,14 @@ class GenerationList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GcResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed and what was kept because processes use it."""
+    """What was removed and what was kept because processes use it; `version` is the version of the JSON form."""
 
+    version: int = 1
     removed: tuple[int, ...]
     in_use: tuple[GenerationRow, ...]
     toolchains: tuple[str, ...]
     unseen: int = 0
     """Processes of which this user cannot see what they use."""
-
-
-def current_head(out: Path) -> ManifestHead:
-    """The manifest of the current generation, without its files."""
-    return read_head(current_generation(out)[1].manifest)
 
 
 def list_generations(out: Path) -> GenerationList:
@@ -84,7 +82,7 @@ def _row(generation: Generation, current: bool) -> GenerationRow:
 def rollback(out: Path, number: int | None, waiting: Callable[[str], None]) -> int:
     """Make an older generation current: `number`, or the one before the current. Raises UsageError `no-generation`."""
     output = existing(out)
-    with output.held(waiting):
+    with locked(output, waiting):
         finished = output.finished()
         current = output.current()
         if not finished:
@@ -114,7 +112,7 @@ def _require_whole(output: Output, generation: Generation) -> None:
     head = read_head(generation.manifest)
     parts = {
         "its toolchain": output.toolchains_dir / head.script.toolchain / "bin" / "nvcc",
-        "its link to CUDA_HOME": generation.path / "cuda" / "bin" / "nvcc",
+        "its link to CUDA_HOME": generation.cuda / "bin" / "nvcc",
         "its script": generation.script,
         "its Python": generation.venv / "bin" / "python",
     }
@@ -135,8 +133,8 @@ def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
     environment stays, and is reported.
     """
     output = existing(out)
-    with output.held(waiting):
-        output.sweep()
+    with locked(output, waiting):
+        sweep(output)
         current = output.current()
         numbers = [n for n in output.finished() if current is None or n != current.number]
         removed, in_use = [], []
@@ -150,5 +148,5 @@ def collect(out: Path, keep: int, waiting: Callable[[str], None]) -> GcResult:
             generation.manifest.unlink(missing_ok=True)
             remove_tree(generation.path)
             removed.append(number)
-        toolchains = output.sweep_toolchains(caches=True)
+        toolchains = remove_unneeded_toolchains(output, caches=True)
         return GcResult(removed=tuple(removed), in_use=tuple(in_use), toolchains=toolchains, unseen=unseen())

@@ -9,14 +9,14 @@ from typing import TypeVar
 import msgspec
 
 from envspec.activation.values import ScriptValues
+from envspec.output.generations import STAT_CACHE
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding
-from envspec.venv.inventory import FileRow, Stats
+from envspec.venv.inventory import FileRow, StatCache
 
 VERSION = 1
 MAX_BYTES = 512 << 20
-STATS = "stats.msgpack"
-"""What the file system said of each file when it was published: only true on this machine, so not in the manifest."""
+STATS = STAT_CACHE
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +72,8 @@ class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[ManifestPackage, ...]
     winners: tuple[tuple[str, str], ...]
     """(path, package) for every path that several packages own with different content."""
+    precedence: tuple[str, ...] | None = None
+    """The profile's list of packages whose files win; None in a manifest that was written before it was kept."""
     findings: tuple[Finding, ...] = ()
     allowed: tuple[str, ...] = ()
 
@@ -122,9 +124,9 @@ def _read(path: Path, kind: type[M]) -> M:
         ) from None
 
 
-def read_stats(path: Path) -> Stats:
-    """The signs of the file system from the day of publishing; empty if there are none that can be read."""
+def read_stat_cache(path: Path) -> StatCache:
+    """Read the stat cache from the day of publishing; it is empty where there is none that can be read."""
     try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=Stats)
+        return msgspec.msgpack.decode(path.read_bytes(), type=StatCache)
     except (OSError, msgspec.DecodeError):
-        return Stats((), ())
+        return StatCache((), ())

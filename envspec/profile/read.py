@@ -40,9 +40,6 @@ _COMPONENTS = (
     "nvprune", "cudla", "culibos", "cuxxfilt", "sanitizer", "opencl", "profiler", "nvml", "ctadvisor", "tileiras",
 )  # fmt: skip
 
-# These change what every program loads or means; the others that a profile cannot set are known to `activate`.
-_RESERVED = ("LD_PRELOAD", "ENVSPEC_GENERATION")
-
 
 def read_profile(path: Path, text: str | None = None) -> Profile:
     """Read and check the profile at `path`; `text` stands in for the file's content if it is given.
@@ -274,7 +271,7 @@ class _Reader:
         for key, value in table.items():
             if not _VARIABLE.fullmatch(key):
                 table.fail(key, "is not the name of an environment variable")
-            if key in _RESERVED or not settable(key):
+            if not settable(key):
                 table.fail(key, "belongs to envspec or to the shell and cannot be set by a profile")
             if not isinstance(value, str):
                 table.fail(

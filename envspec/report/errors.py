@@ -20,6 +20,8 @@ class Exit(IntEnum):
     """The call or the profile is wrong."""
     WORLD = 3
     """Network, disk, permissions: nothing that the profile could mend."""
+    INTERNAL = 4
+    """A fault of envspec itself."""
     INTERRUPTED = 130
 
 
@@ -31,7 +33,7 @@ class EnvspecError(Exception):
     `fix` tells what to do next.
     """
 
-    exit = Exit.FINDINGS
+    exit: int = Exit.FINDINGS
 
     def __init__(
         self,
@@ -72,9 +74,37 @@ def error_words(error: EnvspecError) -> str:
     return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")
 
 
+class InternalError(EnvspecError):
+    """A fault of envspec itself, of which the traceback on standard error tells more."""
+
+    exit = Exit.INTERNAL
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            "internal-error",
+            f"envspec failed with {type(error).__name__}, which is a fault of its own",
+            why=str(error),
+            fix="report it with the traceback on standard error and the command that you typed",
+        )
+
+
+class Interrupted(EnvspecError):
+    """Somebody ended the command: the user with Ctrl-C, or another process with a signal, whose number is given."""
+
+    def __init__(self, signal_number: int | None = None) -> None:
+        super().__init__(
+            "interrupted",
+            "interrupted" if signal_number is None else f"ended by signal {signal_number}",
+            why="the environment that was there before is untouched",
+        )
+        self.by_user = signal_number is None
+        self.exit = Exit.INTERRUPTED if signal_number is None else 128 + signal_number
+
+
 class Terminated(BaseException):
     """Somebody ended envspec (SIGTERM, SIGHUP): like Ctrl-C, it cleans up on its way out and nothing may stop it."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
+        self.signal_number = signal_number
         self.exit = 128 + signal_number

@@ -14,9 +14,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
-from envspec.report.errors import StageError
+from envspec.report.errors import EnvspecError, StageError
 from envspec.toolkit.shared_object import Processor, shared_object
 
 SONAME = "libcuda.so.1"
@@ -25,14 +24,12 @@ CUDA_ERROR_STUB_LIBRARY = 34
 """The value of the enumerator in cuda.h; the same since CUDA 11.1."""
 
 HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
-"""The headers of a toolkit that declare driver functions, as far as a toolkit has them."""
+"""The headers that declare driver functions, as far as a toolkit has them; the first one it must have."""
 
 MAX_HEADER_CHARACTERS = 32 * 1024 * 1024
 """cuda.h 13.2 has 1.2 million; a file far beyond that is not a header."""
 
-Machine = Literal["x86_64", "aarch64"]
-
-_PROCESSORS: dict[Machine, Processor] = {
+_PROCESSORS = {
     "x86_64": Processor(
         e_machine=62,
         page=0x1000,
@@ -61,7 +58,7 @@ _ALIAS = re.compile(
 
 
 def driver_symbols(*headers: str) -> tuple[str, ...]:
-    """Every driver function that the texts of these headers declare, sorted, each once.
+    """Return every driver function that the texts of these headers declare, sorted, each once.
 
     Included are both sides of a versioning macro (`#define cuMemAlloc cuMemAlloc_v2`: programs built with
     older toolkits ask for the old name), the per-thread-default-stream variants (`_ptds`, `_ptsz`), and the
@@ -102,7 +99,7 @@ def _aliased(directive: str) -> Iterator[str]:
 
 
 def _without_comments(text: str) -> str:
-    """The text with each comment replaced by a space, as a compiler does. An unclosed one runs to the end."""
+    """Return the text with each comment replaced by a space, as a compiler does. An unclosed one runs to the end."""
     kept: list[str] = []
     at = 0
     while opening := _COMMENT.search(text, at):
@@ -120,7 +117,7 @@ def _without_comments(text: str) -> str:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """Preprocessor directives, one string each, and the rest of the text."""
+    """Return the preprocessor directives, one string each, and the rest of the text."""
     directives: list[str] = []
     code: list[str] = []
     for line in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
@@ -132,11 +129,14 @@ def _split(text: str) -> tuple[list[str], str]:
     return directives, "\n".join(code)
 
 
-def stub_library(symbols: Iterable[str], machine: Machine) -> bytes:
-    """The bytes of the stub for this processor: SONAME libcuda.so.1, each of `symbols` a function in it.
+def stub_library(symbols: Iterable[str], machine: str) -> bytes:
+    """Return the bytes of the stub for this machine: SONAME libcuda.so.1, each of `symbols` a function in it.
 
-    Order and repetition of `symbols` do not matter. Like in the driver, no symbol has a version.
+    Order and repetition of `symbols` do not matter. Like in the driver, no symbol has a version. Raises StageError
+    `stub-empty`, EnvspecError `machine-unsupported`.
     """
+    if machine not in _PROCESSORS:
+        raise EnvspecError("machine-unsupported", f"envspec knows x86_64 and aarch64, this is {machine}")
     names = sorted(set(symbols))
     if not names:
         raise StageError(

@@ -1,16 +1,19 @@
-"""Files on disk: a venv with exactly the locked files, and one winner for every path that two wheels own.
+"""Files on disk: a venv with exactly the locked files, and one owner for every path that two wheels bring.
 
 uv installs wheels in parallel, so a path in two wheels holds whichever was written last: seven installs of one lock gave
 three different trees (measured). Packages that are declared to win are therefore installed after all others, one by one
-in the declared order, and the bytes on disk are compared with the winner's RECORD.
+in the declared order, and the bytes on disk are compared with the RECORD of the one that is to win.
+
+The tree is walked and the RECORDs are read once, at the end; later stages take both from `Venv`.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from envspec.fs import file_sha256, walk
 from envspec.host.python import ChosenPython
@@ -18,35 +21,36 @@ from envspec.lock import Lock, LockedPackage, render_lock
 from envspec.lock.selection import needed_packages
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError
+from envspec.report.findings import counted
 from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
-from envspec.venv.inventory import require_whole
-from envspec.venv.record import Conflict, InstalledPackage, conflicts, installed_packages, winner
+from envspec.venv.inventory import Inventory, read_tree, require_whole, take_inventory
+from envspec.venv.owners import (
+    Conflict,
+    InstalledPackage,
+    conflicts,
+    installed_packages,
+    owned_files,
+    preferred,
+)
 
 
 class Venv(msgspec.Struct, frozen=True):
-    """A venv and what is in it."""
+    """A venv, the packages in it and all of its files. `winners` names, for each path in site-packages about which packages
+    conflict, the package whose file is there."""
 
     path: Path
     site_packages: Path
     packages: tuple[InstalledPackage, ...]
-    conflicts: tuple[Conflict, ...] = ()
-
-    @property
-    def python(self) -> Path:
-        """The venv's interpreter."""
-        return self.path / "bin" / "python"
-
-    def winners(self, profile: Profile) -> tuple[tuple[str, str], ...]:
-        """(path, package) for every contested path, by the order that the profile declares."""
-        order = {name: rank for rank, name in enumerate(profile.precedence)}
-        return tuple((c.path, w[0]) for c in self.conflicts if (w := winner(c, order)))
+    winners: tuple[tuple[str, str], ...]
+    inventory: Inventory
 
 
 def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path) -> Venv:
     """Make a venv at `at` (which does not exist yet); `work` is an empty directory for uv's inputs.
 
-    Raises whatever uv fails with, and EnvspecError `file-conflict`, `file-winner` or `install-incomplete`.
+    Raises whatever uv fails with, and EnvspecError `file-conflict`, `file-winner`, `install-corrupt`, `install-incomplete` or
+    `record-damaged`.
     """
     needed = needed_packages(lock, python)
     installation_project(profile.indexes).write(work)
@@ -64,9 +68,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
             render_lock(msgspec.structs.replace(lock, packages=tuple(batch))), encoding="utf-8"
         )
         uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists)
-    found = check_venv(profile, needed, at, python)
-    require_whole(at, found.site_packages.relative_to(at).as_posix(), found.packages, scaffold)
-    return found
+    return _read_back(profile, needed, at, python, scaffold)
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:
@@ -74,52 +76,90 @@ def site_packages_of(venv: Path, python: ChosenPython) -> Path:
     return venv / "lib" / f"python{python.minor}" / "site-packages"
 
 
-def check_venv(profile: Profile, needed: tuple[LockedPackage, ...], at: Path, python: ChosenPython) -> Venv:
-    """Read back what was installed and compare it with what was locked and declared."""
+def _read_back(
+    profile: Profile,
+    needed: Iterable[LockedPackage],
+    at: Path,
+    python: ChosenPython,
+    scaffold: frozenset[str],
+) -> Venv:
+    """Read what was installed, and compare it with what was locked, declared and recorded."""
     site = site_packages_of(at, python)
+    site_packages = site.relative_to(at).as_posix()
     packages = installed_packages(site)
-    expected = {p.name for p in needed}
-    actual = {p.name for p in packages}
+    _require_locked(site, needed, packages)
+    winners = _winners(profile, conflicts(packages))
+    owned = owned_files(packages, site_packages, {path: package for path, (package, _) in winners.items()})
+    tree = read_tree(at)
+    require_whole(at, tree, owned, scaffold)
+    _require_winners(site, winners)
+    inventory = take_inventory(at, site_packages, tree, owned, packages)
+    return Venv(
+        at, site, packages, tuple((path, package) for path, (package, _) in winners.items()), inventory
+    )
+
+
+def _require_locked(
+    site: Path, needed: Iterable[LockedPackage], packages: Iterable[InstalledPackage]
+) -> None:
+    """Raises EnvspecError `install-incomplete` unless exactly the locked packages are there, at their versions."""
+    expected = {(p.name, _comparable(p.version)) for p in needed}
+    actual = {(p.name, _comparable(p.version)) for p in packages}
     if expected != actual:
         raise EnvspecError(
             "install-incomplete",
             "what was installed is not what was locked",
             where=str(site),
             why="\n".join(
-                [f"missing: {n}" for n in sorted(expected - actual)]
-                + [f"unlocked: {n}" for n in sorted(actual - expected)]
+                [f"missing: {name} {version}" for name, version in sorted(expected - actual)]
+                + [f"unlocked: {name} {version}" for name, version in sorted(actual - expected)]
             ),
         )
-    found = conflicts(packages)
-    order = {name: rank for rank, name in enumerate(profile.precedence)}
-    _require_winners(profile, found, order)
-    for conflict in found:
-        chosen = winner(conflict, order)
-        assert chosen is not None
-        if file_sha256(site / conflict.path) != chosen[1]:
-            raise EnvspecError(
-                "file-winner",
-                f"{conflict.path} is not the file of {chosen[0]}, which was declared to win",
-                where=os.fspath(site),
-                fix="this is a fault of envspec or of the file system; build again",
-            )
-    return Venv(at, site, packages, found)
 
 
-def _require_winners(profile: Profile, found: tuple[Conflict, ...], order: dict[str, int]) -> None:
+def _comparable(version: str) -> str:
+    """A version in normal form: a directory's name has `_` for `-`, and may have zeros that a lock has not."""
+    try:
+        return str(Version(version.replace("_", "-")))
+    except InvalidVersion:
+        return version
+
+
+def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str, str]]:
+    """The (package, sha256) that has each conflicting path, by the order that the profile declares.
+
+    Raises EnvspecError `file-conflict` where it declares none.
+    """
+    precedence = {name: rank for rank, name in enumerate(profile.precedence)}
+    winners: dict[str, tuple[str, str]] = {}
     undeclared: dict[tuple[str, ...], list[str]] = {}
     for conflict in found:
-        if winner(conflict, order) is None:
+        if (chosen := preferred(conflict, precedence)) is not None:
+            winners[conflict.path] = chosen
+        else:
             undeclared.setdefault(tuple(name for name, _ in conflict.owners), []).append(conflict.path)
     if undeclared:
-        lines = [
-            f"{' and '.join(who)}: {len(p)} paths, such as {p[0]}" for who, p in sorted(undeclared.items())
-        ]
         suggestion = ", ".join(f'"{who[-1]}"' for who in sorted(undeclared))
         raise EnvspecError(
             "file-conflict",
             "packages own the same paths with different content, and none is declared to win",
             where=f"{profile.path}: install.precedence",
-            why="\n".join(lines),
+            why="\n".join(
+                f"{' and '.join(who)}: {counted(len(p), 'path')}, such as {p[0]}"
+                for who, p in sorted(undeclared.items())
+            ),
             fix=f"name the one whose files are right, for example: precedence = [{suggestion}]",
         )
+    return winners
+
+
+def _require_winners(site: Path, winners: Mapping[str, tuple[str, str]]) -> None:
+    """Raises EnvspecError `file-winner` for a path that does not hold the file of the package that was declared to win."""
+    for path, (package, sha256) in winners.items():
+        if file_sha256(site / path) != sha256:
+            raise EnvspecError(
+                "file-winner",
+                f"{path} is not the file of {package}, which was declared to win",
+                where=str(site),
+                fix="this is a fault of envspec or of the file system; build again",
+            )

@@ -10,40 +10,38 @@ lists, what says where or by which tool an environment was made:
 - what the installer writes itself: RECORD, INSTALLER, REQUESTED, launchers for entry points (their content follows from
   `entry_points.txt`, which is in), activation scripts.
 
-Contents are those of RECORD, compared with the size on disk. Read are files that RECORD does not know, and those that
-were written long after the rest of their wheel: uv links files from its cache, and somebody may have edited one there.
+Contents are those of RECORD, compared with the size on disk. Read are files that RECORD does not know, and those that were
+modified after the rest of their wheel was unpacked. uv links wheels' files from its cache: whoever edits such a file in
+place, in any environment, changes it in the cache, in every other environment and in all that are built later. Sizes need
+not differ, and uv does not read RECORD again; but the edited file is younger than its siblings.
+
+Not seen: an edit that restores the time, and edits in a cache on another file system, from which files are copied.
 """
 
 from __future__ import annotations
 
 import configparser
+import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median_low
 
 import msgspec
 
-from envspec.fs import file_sha256, walk
+from envspec.fs import file_sha256, is_bytecode, read_start, walk
 from envspec.report.errors import EnvspecError
-from envspec.venv.record import InstalledPackage
+from envspec.venv.owners import ENVSPEC, UV, Distribution, OwnedFile, is_installer_file
 
-ENVSPEC = "envspec"
-"""The owner of what envspec writes into a venv."""
+_UNPACKING_NS = 60 * 10**9
+"""How long after the middle one of its files a wheel may still be unpacking. A slow disk only costs reading more."""
 
-UV = "uv"
-"""The owner of what uv itself puts into a venv."""
-
-LATE_NS = 600 * 10**9
-"""A wheel is unpacked at one go (measured: 142 s for the slowest of 190). What was written later was written by somebody
-else, perhaps into uv's cache, whose files are linked into the venv: such a file is read."""
-
-_INSTALLER_FILES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
 _MAX_ENTRY_POINTS = 1 << 20
 
 
-class FileRow(msgspec.Struct, frozen=True, array_like=True):
+class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One file or link of a venv. `path` is relative to the venv; `target` is set for links, `sha256` for files.
 
     `counted`: whether the environment digest covers it.
@@ -58,8 +56,8 @@ class FileRow(msgspec.Struct, frozen=True, array_like=True):
     counted: bool
 
 
-class StatRow(msgspec.Struct, frozen=True, array_like=True):
-    """What the file system said of a file right after it was published: cheap signs that nothing has changed."""
+class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the file system says of one file or link. `mode` holds its kind and its permissions."""
 
     path: str
     size: int
@@ -67,172 +65,176 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True):
     inode: int
     mode: int
 
-    @classmethod
-    def of(cls, path: str, info: os.stat_result) -> StatRow:
-        """The signs of one file."""
-        return cls(path, info.st_size, info.st_mtime_ns, info.st_ino, stat.S_IMODE(info.st_mode))
+    @property
+    def permissions(self) -> int:
+        """The bits that chmod sets."""
+        return stat.S_IMODE(self.mode)
 
-    def alike(self, other: StatRow) -> bool:
-        """Whether another look found the same size, time and inode."""
-        return (self.size, self.mtime_ns, self.inode) == (other.size, other.mtime_ns, other.inode)
-
-    def fits(self, info: os.stat_result) -> bool:
+    def is_unchanged_since(self, before: StatRow) -> bool:
         """Whether size, time and inode are still the same. Permissions are asked for apart: they are no content."""
-        return (self.size, self.mtime_ns, self.inode) == (info.st_size, info.st_mtime_ns, info.st_ino)
+        return (self.size, self.mtime_ns, self.inode) == (before.size, before.mtime_ns, before.inode)
 
 
-class Stats(msgspec.Struct, frozen=True):
-    """The signs of all files of a venv and of its CUDA_HOME, by path."""
+class StatCache(msgspec.Struct, frozen=True):
+    """What the file system said of every file of a venv and of its CUDA_HOME when they were published, by path.
+
+    A file of which it still says the same need not be read to know that it is unchanged.
+    """
 
     venv: tuple[StatRow, ...]
     toolkit: tuple[StatRow, ...]
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """All files of a venv, by path, with the signs of the file system."""
+    """All files of a venv by path, and what the file system says of each."""
 
     rows: tuple[FileRow, ...]
     stats: tuple[StatRow, ...]
 
 
-def is_bytecode(path: str) -> bool:
-    """Whether a path is byte code that Python writes when it likes, which is nobody's file.
+def read_tree(root: Path) -> dict[str, StatRow]:
+    """Ask the file system about every file and link below a directory, by relative path; byte code is left out."""
+    tree = {}
+    for path, entry in walk(root):
+        with contextlib.suppress(FileNotFoundError):  # gone since its directory was listed
+            tree[path] = _stat_row(path, entry.stat(follow_symlinks=False))
+    return tree
 
-    A `.pyc` outside of `__pycache__` is none: Python never writes it, and runs it as a module of its own.
-    """
-    return "/__pycache__/" in path or path.startswith("__pycache__/")
+
+def tree_stats(root: Path) -> tuple[StatRow, ...]:
+    """The same as rows, ordered by path."""
+    return tuple(row for _, row in sorted(read_tree(root).items()))
+
+
+def _stat_row(path: str, info: os.stat_result) -> StatRow:
+    return StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
 
 
 def take_inventory(
     venv: Path,
     site_packages: str,
-    packages: Sequence[InstalledPackage],
-    winners: Mapping[str, str],
-    own: Sequence[str] = (),
+    tree: Mapping[str, StatRow],
+    owned: Mapping[str, OwnedFile],
+    packages: Iterable[Distribution],
 ) -> Inventory:
-    """Look at every file of a venv. `winners` maps contested paths (in site-packages) to the package whose file is there;
-    `own` are the paths in the venv that envspec wrote.
+    """List every file of a venv that was made just now; `tree` is what lies in it, `owned` what its RECORDs say.
 
-    Raises EnvspecError `install-corrupt` for a file that is not what RECORD says.
+    Raises EnvspecError `install-corrupt` for a file that is not the one that its wheel brought.
     """
-    owned = _owned(packages, site_packages, winners)
     launchers = _launchers(venv / site_packages, packages)
-    late = {p.name: _unpacked(venv / site_packages / p.dist_info) + LATE_NS for p in packages}
-    rows, stats = [], []
-    for path, entry in walk(venv):
-        info = entry.stat(follow_symlinks=False)
-        owner, sha256, size = owned.get(path, (ENVSPEC if path in own else UV, "", -1))
-        target = ""
-        if stat.S_ISLNK(info.st_mode):
-            target, sha256 = os.readlink(entry.path), ""  # noqa: PTH115  (a DirEntry, a million times)
-        elif not stat.S_ISREG(info.st_mode):
-            raise EnvspecError("install-corrupt", f"{path} is neither a file nor a link", where=entry.path)
-        elif not sha256:
-            sha256 = file_sha256(Path(entry.path))
-        elif size not in (-1, info.st_size):
-            raise _corrupt(entry.path, owner, f"{path} has {info.st_size} bytes, RECORD says {size}")
-        elif info.st_mtime_ns > late[owner] and file_sha256(Path(entry.path)) != sha256:
-            raise _corrupt(entry.path, owner, f"{path} has not the content that RECORD says")
-        counted = owner != UV and not target and path not in launchers and not _is_installer_file(path)
-        executable = bool(info.st_mode & 0o111) and not target
-        rows.append(FileRow(path, sha256, 0 if target else info.st_size, executable, target, owner, counted))
-        stats.append(StatRow.of(path, info))
-    return Inventory(tuple(sorted(rows, key=lambda r: r.path)), tuple(sorted(stats, key=lambda r: r.path)))
+    rows = tuple(_file_row(venv, row, owned, launchers) for _, row in sorted(tree.items()))
+    _require_unmodified(venv, rows, tree, owned)
+    return Inventory(rows, tuple(tree[row.path] for row in rows))
+
+
+def _file_row(
+    venv: Path, found: StatRow, owned: Mapping[str, OwnedFile], launchers: frozenset[str]
+) -> FileRow:
+    path = found.path
+    owner, sha256, size = owned.get(path, (UV, "", -1))
+    target = ""
+    if stat.S_ISLNK(found.mode):
+        target, sha256 = os.readlink(venv / path), ""  # noqa: PTH115 - os.fspath is all that is needed of it
+    elif not stat.S_ISREG(found.mode):
+        raise EnvspecError("install-corrupt", f"{path} is neither a file nor a link", where=str(venv / path))
+    elif not sha256:
+        sha256 = file_sha256(venv / path)
+    elif size not in (-1, found.size):
+        raise _corrupt(venv, owner, path, f"{path} has {found.size} bytes, RECORD says {size}")
+    counted = owner != UV and not target and path not in launchers and not is_installer_file(path)
+    executable = bool(found.mode & 0o111) and not target
+    return FileRow(path, sha256, 0 if target else found.size, executable, target, owner, counted)
+
+
+def _require_unmodified(
+    venv: Path, rows: Iterable[FileRow], tree: Mapping[str, StatRow], owned: Mapping[str, OwnedFile]
+) -> None:
+    """Read the files that are younger than their siblings, and compare them with RECORD."""
+    of_wheels = [row for row in rows if row.sha256 and row.path in owned and owned[row.path].sha256]
+    times: dict[str, list[int]] = {}
+    for row in of_wheels:
+        if row.counted:
+            times.setdefault(row.owner, []).append(tree[row.path].mtime_ns)
+    unpacked = {owner: median_low(found) + _UNPACKING_NS for owner, found in times.items()}
+    for row in of_wheels:
+        if (
+            tree[row.path].mtime_ns > unpacked.get(row.owner, 0)
+            and file_sha256(venv / row.path) != row.sha256
+        ):
+            raise _corrupt(venv, row.owner, row.path, f"{row.path} is not the file that its wheel brought")
 
 
 _CLEAN = "take it out of uv's cache, which holds it damaged, and build again: uv cache clean "
 
 
-def _corrupt(path: str, owner: str, what: str) -> EnvspecError:
-    return EnvspecError("install-corrupt", what, where=path, fix=_CLEAN + owner)
-
-
-def _unpacked(dist_info: Path) -> int:
-    """When a wheel was unpacked, in ns: the time of the file in it that no installer touches afterwards."""
-    try:
-        return (dist_info / "METADATA").lstat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def tree_stats(root: Path) -> tuple[StatRow, ...]:
-    """The signs of every file and link below a directory, by path."""
-    rows = (StatRow.of(path, entry.stat(follow_symlinks=False)) for path, entry in walk(root))
-    return tuple(sorted(rows, key=lambda row: row.path))
-
-
-def _owned(
-    packages: Sequence[InstalledPackage], site_packages: str, winners: Mapping[str, str]
-) -> dict[str, tuple[str, str, int]]:
-    """Path in the venv -> (owner, sha256, size) from the RECORDs; contested paths belong to their winner."""
-    owned: dict[str, tuple[str, str, int]] = {}
-    for package in packages:
-        for row in package.rows:
-            if winners.get(row.path, package.name) != package.name:
-                continue
-            owned[in_venv(row.path, site_packages)] = (package.name, row.sha256, row.size)
-    return owned
-
-
-def in_venv(path: str, site_packages: str) -> str:
-    """A RECORD's path, relative to the venv instead of site-packages."""
-    up = "../" * (site_packages.count("/") + 1)
-    return path.removeprefix(up) if path.startswith(up) else f"{site_packages}/{path}"
+def _corrupt(venv: Path, owner: str, path: str, what: str) -> EnvspecError:
+    return EnvspecError(
+        "install-corrupt",
+        what,
+        where=str(venv / path),
+        why="uv links files from its cache; somebody edited this one in place, in some environment, or it was cut short",
+        fix=_CLEAN + owner,
+    )
 
 
 def require_whole(
-    venv: Path, site_packages: str, packages: Sequence[InstalledPackage], scaffold: frozenset[str]
+    venv: Path, tree: Mapping[str, StatRow], owned: Mapping[str, OwnedFile], scaffold: frozenset[str]
 ) -> None:
     """Every file is named by a RECORD or was there before the packages (`scaffold`), and every one that is named is there.
 
     uv reports success when the end of a RECORD could not be written (found by letting single writes fail); files that it
     does not name would be nobody's, and missing in the toolkit. Raises EnvspecError `install-incomplete`.
     """
-    named = {in_venv(row.path, site_packages): package.name for package in packages for row in package.rows}
-    there = {path for path, _ in walk(venv)}
-    lost = min((path for path in named.keys() - there if not is_bytecode(path)), default=None)
+    lost = min((path for path in owned.keys() - tree.keys() if not is_bytecode(path)), default=None)
     if lost is not None:
         raise EnvspecError(
             "install-incomplete",
-            f"{lost} stands in the RECORD of {named[lost]} but is not on disk",
+            f"{lost} stands in the RECORD of {owned[lost].package} but is not on disk",
             where=str(venv),
-            fix=_CLEAN + named[lost],
+            fix=_CLEAN + owned[lost].package,
         )
-    stray = min(there - named.keys() - scaffold - {".lock"}, default=None)
-    if stray is not None:
+    unowned = min(tree.keys() - owned.keys() - scaffold - {".lock"}, default=None)
+    if unowned is not None:
         raise EnvspecError(
             "install-incomplete",
-            f"{stray} is in the environment, but no RECORD names it",
+            f"{unowned} is in the environment, but no RECORD names it",
             where=str(venv),
             why="uv could not write a RECORD to its end",
             fix="check the disk (df, dmesg) and build again",
         )
 
 
-def _launchers(site: Path, packages: Sequence[InstalledPackage]) -> frozenset[str]:
+def with_own_files(inventory: Inventory, venv: Path, paths: Iterable[str]) -> Inventory:
+    """Add files that envspec wrote into the venv, given relative to it, since the inventory was taken."""
+    stats = [_stat_row(path, (venv / path).lstat()) for path in paths]
+    rows = [
+        FileRow(s.path, file_sha256(venv / s.path), s.size, bool(s.mode & 0o111), "", ENVSPEC, True)
+        for s in stats
+    ]
+    return Inventory(
+        tuple(sorted((*inventory.rows, *rows), key=lambda row: row.path)),
+        tuple(sorted((*inventory.stats, *stats), key=lambda row: row.path)),
+    )
+
+
+def _launchers(site: Path, packages: Iterable[Distribution]) -> frozenset[str]:
     """`bin/NAME` for each entry point: written by the installer from `entry_points.txt`."""
     found = set()
     for package in packages:
-        file = site / package.dist_info / "entry_points.txt"
         try:
-            text = file.read_bytes()[:_MAX_ENTRY_POINTS].decode("utf-8", "replace")
+            data = read_start(site / package.dist_info / "entry_points.txt", _MAX_ENTRY_POINTS)
         except OSError:
             continue
         parser = configparser.RawConfigParser(delimiters=("=",), strict=False)
         parser.optionxform = str  # type: ignore[assignment, method-assign]
         try:
-            parser.read_string(text)
+            parser.read_string(data.decode("utf-8", "replace"))
         except configparser.Error:
             continue
         for section in ("console_scripts", "gui_scripts"):
             if parser.has_section(section):
                 found |= {f"bin/{name.strip()}" for name in parser.options(section)}
     return frozenset(found)
-
-
-def _is_installer_file(path: str) -> bool:
-    directory, _, name = path.rpartition("/")
-    return name in _INSTALLER_FILES and directory.endswith(".dist-info")
 
 
 def environment_digest(

@@ -1,7 +1,5 @@
-"""What is installed: RECORD of every dist-info in a site-packages directory, and who owns which path.
-
-RECORD is text from a wheel and as trustworthy as that: rows are bounded in number, and a path that leaves the venv is
-reported, never followed.
+"""RECORD, the list of files that a wheel brought. It is text from a wheel and as trustworthy as that: bounded in size,
+and no link is followed to it. Paths that leave the venv stand in the rows as they are; who opens files by them looks first.
 """
 
 from __future__ import annotations
@@ -10,15 +8,13 @@ import base64
 import binascii
 import csv
 import io
-import os
 import posixpath
 from binascii import a2b_base64
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from packaging.utils import canonicalize_name
 
+from envspec.fs import read_start
 from envspec.report.errors import EnvspecError
 
 MAX_RECORD = 64 << 20
@@ -28,7 +24,7 @@ _URLSAFE = str.maketrans("-_", "+/")
 class RecordRow(msgspec.Struct, frozen=True):
     """One file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none.
 
-    `size` is -1 where RECORD has none.
+    `size` is in bytes, -1 where RECORD has none.
     """
 
     path: str
@@ -36,42 +32,15 @@ class RecordRow(msgspec.Struct, frozen=True):
     size: int
 
 
-class InstalledPackage(msgspec.Struct, frozen=True):
-    """One distribution on disk. `name` is normalized."""
-
-    name: str
-    version: str
-    dist_info: str
-    rows: tuple[RecordRow, ...]
-
-
-class Conflict(msgspec.Struct, frozen=True):
-    """A path that several packages own with different content: `owners` are (package, sha256) in name order."""
-
-    path: str
-    owners: tuple[tuple[str, str], ...]
-
-
-def installed_packages(site_packages: Path) -> tuple[InstalledPackage, ...]:
-    """Every package with a RECORD, by name."""
-    found = []
-    for entry in os.scandir(site_packages):
-        if entry.name.endswith(".dist-info") and entry.is_dir(follow_symlinks=False):
-            stem = entry.name.removesuffix(".dist-info")
-            name, _, version = stem.rpartition("-")
-            rows = read_record(Path(entry.path) / "RECORD")
-            found.append(InstalledPackage(canonicalize_name(name), version, entry.name, rows))
-    return tuple(sorted(found, key=lambda p: (p.name, p.version)))
-
-
 def read_record(path: Path) -> tuple[RecordRow, ...]:
-    """The rows of one RECORD. Raises EnvspecError `record-damaged`."""
+    """Read the rows of one RECORD. Raises EnvspecError `record-damaged`."""
     try:
-        if path.stat().st_size > MAX_RECORD:
+        data = read_start(path, MAX_RECORD + 1)
+        if len(data) > MAX_RECORD:
             raise EnvspecError(
                 "record-damaged", f"{path.parent.name}/RECORD is larger than {MAX_RECORD >> 20} MiB"
             )
-        text = path.read_bytes().decode("utf-8")
+        text = data.decode("utf-8")
         if '"' not in text and "\r" not in text:  # almost always; csv takes twice as long
             return tuple(_plain_row(line) for line in text.split("\n") if line)
         return tuple(_row(row) for row in csv.reader(io.StringIO(text, newline="")) if row)
@@ -103,7 +72,7 @@ def _row(row: list[str]) -> RecordRow:
         path = posixpath.normpath(path)
     digest = row[1] if len(row) > 1 else ""
     size = row[2] if len(row) > 2 else ""
-    return RecordRow(path, _hex(digest), int(size) if size.isdecimal() else -1)
+    return RecordRow(path, _hex(digest), int(size) if size.isdecimal() and len(size) < 20 else -1)
 
 
 def _hex(digest: str) -> str:
@@ -116,24 +85,7 @@ def _hex(digest: str) -> str:
         return ""
 
 
-def conflicts(packages: Iterable[InstalledPackage]) -> tuple[Conflict, ...]:
-    """Paths with more than one owner and more than one content."""
-    first: dict[str, tuple[str, str]] = {}
-    shared: dict[str, list[tuple[str, str]]] = {}
-    for package in packages:
-        for row in package.rows:
-            owner = (package.name, row.sha256)
-            other = first.setdefault(row.path, owner)
-            if other is not owner:
-                shared.setdefault(row.path, [other]).append(owner)
-    return tuple(
-        Conflict(path, tuple(sorted(who)))
-        for path, who in sorted(shared.items())
-        if len({sha for _, sha in who}) > 1
-    )
-
-
-def winner(conflict: Conflict, order: Mapping[str, int]) -> tuple[str, str] | None:
-    """The owner (package, sha256) that the declared order lets win; None if no owner is declared."""
-    declared = [owner for owner in conflict.owners if owner[0] in order]
-    return max(declared, key=lambda owner: order[owner[0]], default=None)
+def in_venv(path: str, site_packages: str) -> str:
+    """A RECORD's path, relative to the venv instead of site-packages, which lies at `site_packages` in it."""
+    up = "../" * (site_packages.count("/") + 1)
+    return path.removeprefix(up) if path.startswith(up) else f"{site_packages}/{path}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from envspec.audit.environment import Environment, of_manifest
-from envspec.output.claim import existing
+from envspec.output.directory import existing
 from envspec.output.manifest import read_manifest
 from envspec.profile import read_profile
 from envspec.report.errors import EnvspecError

@@ -131,7 +131,7 @@ def test_a_file_edited_in_the_cache_is_not_taken(site: TrustSite, tmp_path: Path
     done = site.call("build", "--python", sys.executable, "good.toml", "--out", "edited 2", env=env)
     assert done.code == 1
     assert "error[install-corrupt]: " in done.err
-    assert "app/late.py has not the content that RECORD says" in done.err
+    assert "app/late.py is not the file that its wheel brought" in done.err
     assert "build again: uv cache clean app\n" in done.err
     assert not (site.root / "edited 2" / "current").exists()
     assert site.call("repair", "--out", "edited", "--profile", "good.toml", env=env).code == 0

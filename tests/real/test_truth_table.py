@@ -18,9 +18,10 @@ from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.findings import Severity
 from envspec.report.rules import run_rules
-from envspec.toolkit.layout import plan_tree, write_tree
+from envspec.toolkit.layout import plan_tree
+from envspec.toolkit.write import write_tree
 from envspec.uv.run import find_uv
-from envspec.venv.record import installed_packages
+from envspec.venv.owners import installed_packages
 
 # nvcc, crt, nvvm, runtime, cccl, then what the compiler says of cuda_fp16.h and of cub/cub.cuh: a part of its message,
 # or "ok". None: the package is not installed.

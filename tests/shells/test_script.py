@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envspec.activation.process import process_environment
-from envspec.activation.script import _shell_value, quoted, render_script
+from envspec.activation.script import quoted, quoted_value, render_script
 from envspec.activation.settings import Value
 from envspec.activation.values import SCRIPT
 from tests.support.shells import BOOKKEEPING, VALUES, Output, Shell, parsed
@@ -50,11 +50,8 @@ def test_what_is_set(out: Output) -> None:
     env = process_environment(VALUES, out.root / "current", ODD_BASE)
     generation, cuda = out.generation(1), out.state / "toolchains" / VALUES.toolchain
     jit = out.state / "jit" / VALUES.toolchain
-    packages = generation / "venv/lib/python3.12/site-packages"
     assert env["PATH"] == f"{generation}/venv/bin:{cuda}/bin:/usr/local/bin:/usr/bin:/bin"
-    assert env["LD_LIBRARY_PATH"] == (
-        f"{cuda}/lib64:{packages}/nvidia/cudnn/lib:{packages}/torch/lib:/opt/lib:/opt/stubs/lib"
-    )
+    assert env["LD_LIBRARY_PATH"] == (f"{cuda}/lib64:/opt/lib:/opt/stubs/lib")
     assert env["LIBRARY_PATH"] == f"{cuda}/lib64:{cuda}/lib64/stubs"
     assert env["CUDA_HOME"] == env["CUDA_PATH"] == str(cuda)
     assert env["VIRTUAL_ENV"] == f"{generation}/venv"
@@ -91,7 +88,7 @@ def test_shellcheck_has_no_complaint(out: Output) -> None:
     ],
 )
 def test_a_value_as_text(value: Value, text: str) -> None:
-    assert _shell_value(value) == text
+    assert quoted_value(value) == text
 
 
 def test_a_shell_word_cannot_hold_nul() -> None:
@@ -100,7 +97,7 @@ def test_a_shell_word_cannot_hold_nul() -> None:
 
 
 def test_the_setting_lines_as_text() -> None:
-    plain = msgspec.structs.replace(VALUES, variables=(("HF_HOME", "a'b"),), library_dirs=())
+    plain = msgspec.structs.replace(VALUES, variables=(("HF_HOME", "a'b"),))
     text = render_script(plain)
     assert "        \\export HF_HOME='a'\\''b'\n" in text
     assert "        \\export CUDA_HOME=\"$_envspec_state\"'/toolchains/0123456789abcdef'\n" in text

@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+from click.testing import CliRunner
+
+from envspec.cli.main import cli
+from envspec.report.findings import Report
 from tests.support.texts import without_more
 
 ENVSPEC = (sys.executable, "-m", "envspec")
@@ -75,3 +80,10 @@ def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:
             if not (path.name == "lock" and path.parent.name == ".envspec"):
                 found[str(path)] = row
     return found
+
+
+def report_of(*args: str | os.PathLike[str]) -> Report:
+    """Call a command in this process, with `--json`, and read the report that it prints."""
+    done = CliRunner().invoke(cli, [*map(os.fspath, args), "--json"])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return msgspec.json.decode(done.stdout, type=Report)

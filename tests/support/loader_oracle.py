@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envspec.audit.environment import Environment
-from envspec.audit.linkage import Judged, Linkage
+from envspec.audit.linkage import Linkage, LinkResult
 from envspec.data.system_libraries import preloads
 
 HERE = Path(__file__).parent
@@ -33,15 +33,15 @@ class Answer(NamedTuple):
 
 def ask_the_loader(environment: Environment, linkage: Linkage, names: Iterable[str]) -> list[Answer]:
     """Load the named files of an environment for real, each behind what the audit says is loaded before it."""
-    behind: dict[tuple[str, ...], list[Judged]] = {}
+    behind: dict[tuple[str, ...], list[LinkResult]] = {}
     for name in names:
-        one = linkage.judged[name]
-        parent = linkage.judged[one.within.name] if one.within else one
+        one = linkage.results[name]
+        parent = linkage.results[one.within.name] if one.within else one
         behind.setdefault(parent.preloaded, []).append(one)
     answers = []
-    for packages, judged in sorted(behind.items()):
-        said = _load_all(environment, packages, {one.binary.path: _loaders(linkage, one) for one in judged})
-        answers += [Answer(one.binary.name, linkage.loads(one), said[one.binary.path]) for one in judged]
+    for packages, results in sorted(behind.items()):
+        said = _load_all(environment, packages, {one.binary.path: _loaders(linkage, one) for one in results})
+        answers += [Answer(one.binary.name, linkage.loads(one), said[one.binary.path]) for one in results]
     return answers
 
 
@@ -73,11 +73,11 @@ def _load_all(
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-def _loaders(linkage: Linkage, judged: Judged) -> list[str]:
+def _loaders(linkage: Linkage, result: LinkResult) -> list[str]:
     """The libraries behind which alone a file is ever loaded, in their order."""
     before: list[str] = []
-    for binary in judged.siblings if judged.within is None else (judged.within,):
-        before += [*_loaders(linkage, linkage.judged[binary.name]), binary.path]
+    for binary in result.siblings if result.within is None else (result.within,):
+        before += [*_loaders(linkage, linkage.results[binary.name]), binary.path]
     return before
 
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from envspec.doctor import run_checks
-from envspec.doctor.checks import CHECKS, Wanted
+from envspec.doctor.checks import CHECKS, UvAnswers, Wanted
 from envspec.host.machine import Host, Space
 from envspec.host.nvml import NvmlGpu
 from envspec.host.python import ChosenPython
@@ -80,10 +80,23 @@ class Machine(Host):
     def nvml(self) -> tuple[NvmlGpu, ...] | None:
         return self.gpus
 
+    @property
+    def uv(self) -> UvAnswers:
+        """What uv would say here."""
+        return _MachinesUv(self)
+
+
+class _MachinesUv(UvAnswers):
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
     def python_for(self, profile: Profile) -> ChosenPython:
-        if self.python is None:
+        if self._machine.python is None:
             raise UsageError("no-python", "no Python was found", fix="install one")
-        return self.python
+        return self._machine.python
+
+    def cache_directory(self) -> str:
+        return self._machine.environ.get("UV_CACHE_DIR") or f"{self._machine.environ['HOME']}/.cache/uv"
 
 
 def healthy(root: Path, **environ: str) -> Machine:
@@ -144,7 +157,7 @@ def findings(machine: Machine, name: str, profile: Profile | None = None, out: s
     """What one check finds."""
     rows = [row for row in CHECKS.all() if row.code == name]
     assert rows, name
-    return list(run_checks(machine, Wanted(profile=profile, out=out), rows))
+    return list(run_checks(machine, Wanted(profile=profile, out=out, uv=machine.uv), rows))
 
 
 def worse(found: list[Finding]) -> list[Finding]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.activation.script import _render
+from envspec.activation.script import render_script
 from envspec.activation.values import SCRIPT, ScriptValues
 from envspec.host.memory import HostFiles
 
@@ -17,7 +17,6 @@ VALUES = ScriptValues(
     arch="12.0a",
     memory_per_job=4 << 30,
     site_packages="lib/python3.12/site-packages",
-    library_dirs=("nvidia/cudnn/lib", "torch/lib"),
     variables=(("HF_HOME", 'it\'s $HOME; `x` \\ "q"\n*'), ("http_proxy", ""), ("QUACK_CACHE_DIR", "mine")),
     prompt="rtx-pro-6000",
 )
@@ -86,7 +85,7 @@ class Output:
     def write(self, number: int, values: ScriptValues = VALUES, host: HostFiles | None = None) -> Output:
         generation = self.generation(number)
         (generation / "venv" / "bin").mkdir(parents=True, exist_ok=True)
-        text = _render(values, host or HostFiles())
+        text = render_script(values, host)
         (generation / SCRIPT).write_bytes(text.encode())
         (self.state / "toolchains" / values.toolchain / "bin").mkdir(parents=True, exist_ok=True)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envspec.check.rules import RULES
-from envspec.cli.explain import all_codes
+from envspec.cli.codes import all_codes
 from envspec.diagnose.knowledge import knowledge
 from envspec.doctor.checks import CHECKS
 from envspec.probe.rows import probe_rows
@@ -13,7 +13,7 @@ from scripts.coverage import CoverageRow, coverage
 
 KNOWN = {
     "check": {rule.code for rule in RULES.all()},
-    "audit": {code.code for code in all_codes() if code.command == "audit"},
+    "audit": {code.code for code in all_codes() if code.command in ("audit", "verify")},
     "doctor": {row.code for row in CHECKS.all()},
     "probe": {row.name for row in probe_rows()},
 }

@@ -19,7 +19,11 @@ from envspec.profile.strict import Table
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "envspec" / "explanations").glob("*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "envspec" / "report" / "explanations").glob("*.md"),
+    ]
 )
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?:^(?: {4}|\$ )|`)envspec ([a-z]+)([^`\n]*)")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from envspec.check.facts import Gpu, HostCompiler, Selection, ToolkitReleases
+from envspec.check.facts import Gpu, Selection, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.data.architectures import find_known
 from envspec.data.compatibility import ptxas_of_triton
-from envspec.host.cxx import unaccepted
+from envspec.host.cxx import HostCompiler, unaccepted
 from envspec.report.findings import Finding, error, unknown
 
 
@@ -58,4 +58,4 @@ def arch_triton(selection: Selection, gpu: Gpu) -> Iterator[Finding]:
 def host_compiler(toolkit: ToolkitReleases, compiler: HostCompiler) -> Iterator[Finding]:
     nvcc = toolkit.release("nvcc")
     if nvcc is not None:
-        yield from unaccepted(compiler.path, compiler.path, (compiler.family, compiler.version), nvcc)
+        yield from unaccepted(compiler, compiler.path, nvcc)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from envspec import elf
 from envspec.data.compatibility import compiler_limit
 from envspec.doctor.checks import CHECKS, Wanted
-from envspec.host.cxx import unaccepted
+from envspec.host.cxx import ask_compiler, find_cxx, unaccepted
 from envspec.host.ld_cache import candidates, find
 from envspec.host.machine import Host
+from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding, error, note, unknown, warning
 
-_INSTALL_CXX = "install one: apt-get install g++, or dnf install gcc-c++"
 # What the wheels of the shipped profile ask for, read from all 508 libraries: torch and triton the first, one module of
 # sglang the second.
 _GLIBC, _GLIBC_ALL = (2, 28), (2, 34)
@@ -131,16 +131,13 @@ def host_tools(host: Host, wanted: Wanted) -> Iterator[Finding]:
     "There is a C++ compiler, one that the profile's nvcc accepts, and CC is of the same kind.", slow=True
 )
 def host_compiler(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    path = cxx(host)
-    if path is None:
-        asked = host.environ.get("CXX", "")
+    try:
+        path = find_cxx(host)
+    except EnvspecError as lacking:
         yield error(
-            "host-compiler",
-            "c++",
-            "there is no C++ compiler: nvcc and every JIT call it for the host side of a kernel",
-            evidence=["looked for c++ and g++ on PATH" + (f", and for CXX={asked}" if asked else "")],
-            fix=_INSTALL_CXX,
-        )
+            "host-compiler", "c++", f"{lacking.what}: {lacking.why}", evidence=[f"looked for {lacking.where}"],
+            fix=lacking.fix,
+        )  # fmt: skip
         return
     named = host.environ.get("CXX", "").split()
     if named and host.which(named[0]) is None:
@@ -169,22 +166,16 @@ def host_compiler(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-def cxx(host: Host) -> str | None:
-    """The C++ compiler that JITs will use: $CXX, else c++, else g++."""
-    named = host.environ.get("CXX", "").split()
-    return next((found for name in (*named[:1], "c++", "g++") if (found := host.which(name))), None)
-
-
 def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Finding]:
-    version = host.compiler_version(path)
-    if version is None:
+    compiler = ask_compiler(host, path)
+    if compiler is None:
         yield unknown("host-compiler", subject, f"{path} does not tell its version")
         return
-    family, (major, minor) = version
+    family, (major, minor) = compiler.family, compiler.version
     if wanted.cuda is None:
         yield note("host-compiler", subject, f"{path} is {family} {major}.{minor}")
         return
-    found = list(unaccepted(path, subject, version, wanted.cuda))
+    found = list(unaccepted(compiler, subject, wanted.cuda))
     yield from found
     if not found:
         limit = compiler_limit(family, wanted.cuda)
@@ -197,7 +188,7 @@ def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Find
 def host_python(host: Host, wanted: Wanted) -> Iterator[Finding]:
     if wanted.profile is None:
         return
-    python = host.python_for(wanted.profile)
+    python = wanted.uv.python_for(wanted.profile)
     if not python.headers:
         yield error(
             "host-python",

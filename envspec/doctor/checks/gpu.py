@@ -135,7 +135,7 @@ def _architectures(host: Host, wanted: Wanted) -> Iterator[Finding]:
                 evidence=[how],
                 fix="install nvidia-ml-py beside envspec, which asks the driver; or compare gpu.arch by hand",
             )
-        elif arch is not None and not runs_on(arch.major, arch.minor, arch.variant, capability):
+        elif arch is not None and not arch.runs_on(capability):
             yield error(
                 "host-gpu",
                 name,
@@ -147,13 +147,6 @@ def _architectures(host: Host, wanted: Wanted) -> Iterator[Finding]:
             )
         else:
             yield note("host-gpu", name, f"{name}, architecture {capability[0]}.{capability[1]}")
-
-
-def runs_on(major: int, minor: int, variant: str, capability: tuple[int, int]) -> bool:
-    """Whether machine code of an architecture runs on a GPU: within the major upwards, with a suffix `a` only on its own."""
-    if variant == "a":
-        return (major, minor) == capability
-    return major == capability[0] and minor <= capability[1]
 
 
 def _gpus(host: Host) -> Iterator[tuple[str, tuple[int, int] | None, str]]:

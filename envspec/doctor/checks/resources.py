@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from envspec.doctor.checks import CHECKS, Wanted
 from envspec.doctor.checks.storage import gib
 from envspec.host.machine import Host
-from envspec.host.memory import HostFiles, available_memory
 from envspec.report.findings import Finding, error, note, warning
 
 _GIB = 1 << 30
@@ -21,7 +20,7 @@ _CAP_SYS_NICE = 23
 @CHECKS.rule("The free memory carries as many compilers as MAX_JOBS starts.")
 def host_memory(host: Host, wanted: Wanted) -> Iterator[Finding]:
     each = wanted.profile.memory_per_job if wanted.profile is not None else _MEMORY_PER_JOB
-    free = available_memory(_files(host))
+    free = host.available_memory()
     given = host.environ.get("MAX_JOBS", "")
     if given and not (given.isascii() and given.isdigit() and int(given) > 0):
         yield warning(
@@ -54,16 +53,6 @@ def host_memory(host: Host, wanted: Wanted) -> Iterator[Finding]:
             "MAX_JOBS",
             f"MAX_JOBS will be {jobs}: {host.processors()} processors, {gib(free)} free",
         )
-
-
-def _files(host: Host) -> HostFiles:
-    standard = HostFiles()
-    return HostFiles(
-        meminfo=str(host.at(standard.meminfo)),
-        own_cgroup=str(host.at(standard.own_cgroup)),
-        cgroup2=str(host.at(standard.cgroup2)),
-        cgroup1_memory=str(host.at(standard.cgroup1_memory)),
-    )
 
 
 @CHECKS.rule("/dev/shm is large enough for the processes of one server.")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+_PAGES = Path(__file__).parent
 _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @cache
 def explained_codes() -> frozenset[str]:
     """Every code that has a page."""
-    names = (entry.name for entry in files(__name__).iterdir())
-    return frozenset(name.removesuffix(".md") for name in names if name.endswith(".md"))
+    return frozenset(page.stem for page in _PAGES.glob("*.md"))
 
 
 def explanation(code: str) -> str | None:
     """The page of a code, without its heading; None if there is none. A code is never taken for a path."""
     if not _CODE.fullmatch(code) or code not in explained_codes():
         return None
-    text = files(__name__).joinpath(f"{code}.md").read_text(encoding="utf-8")
+    text = (_PAGES / f"{code}.md").read_text(encoding="utf-8")
     return text.partition("\n")[2].strip() + "\n"

@@ -12,7 +12,7 @@ from envspec.activation.script import fingerprint, render_script
 from envspec.activation.settings import settings_of
 from envspec.activation.values import ScriptValues
 from envspec.data.jit_variables import Kind, consumers
-from envspec.data.reserved_variables import settable
+from envspec.data.reserved_variables import reserved_rows, settable
 from envspec.report.errors import UsageError
 from tests.support.shells import VALUES
 
@@ -26,8 +26,8 @@ BAD = [
     ({"memory_per_job": 0}, "memory_per_job cannot be '0' in an environment script"),
     ({"site_packages": "/usr/lib"}, "site_packages cannot be '/usr/lib' in an environment script"),
     ({"site_packages": ""}, "site_packages cannot be '' in an environment script"),
-    ({"library_dirs": ("a/../b",)}, "library_dirs cannot be 'a/../b' in an environment script"),
-    ({"library_dirs": ("a:b",)}, "library_dirs cannot be 'a:b' in an environment script"),
+    ({"site_packages": "a/../b"}, "site_packages cannot be 'a/../b' in an environment script"),
+    ({"site_packages": "a:b"}, "site_packages cannot be 'a:b' in an environment script"),
     ({"prompt": "a\0b"}, "prompt cannot be 'a\\x00b' in an environment script"),
     ({"variables": (("A", "\ud800"),)}, "environment.A cannot be '\\ud800' in an environment script"),
     ({"variables": (("A", "1"), ("A", "2"))}, "environment.A cannot be 'A' in an environment script"),
@@ -49,10 +49,18 @@ def test_bad_values_are_refused(changes: dict[str, object], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["HF_HOME", "NCCL_P2P_LEVEL", "https_proxy", "HTTPS_PROXY", "LD_PRELOAD", "LANG"]
+    "name", ["HF_HOME", "NCCL_P2P_LEVEL", "https_proxy", "HTTPS_PROXY", "OMP_NUM_THREADS", "LANG"]
 )
 def test_users_may_set_their_own(name: str) -> None:
     assert settable(name)
+
+
+def test_what_the_script_itself_sets_is_reserved() -> None:
+    """A profile may point a compiler's cache elsewhere, and set nothing else that the script sets."""
+    own = set(settings_of(msgspec.structs.replace(VALUES, variables=())).names)
+    assert [name for name in own - {row.variable for row in consumers()} if settable(name)] == []
+    for row in reserved_rows():
+        assert row.why and row.source and row.as_of
 
 
 def test_each_variable_has_one_row_and_its_source() -> None:
@@ -105,10 +113,9 @@ def test_the_fingerprint_follows_the_text() -> None:
     changed = [
         msgspec.structs.replace(values, arch="12.1a"),
         msgspec.structs.replace(values, memory_per_job=1 << 31),
-        msgspec.structs.replace(values, library_dirs=("nvidia/cu13/lib",)),
         msgspec.structs.replace(values, variables=(("SGLANG_LOG_LEVEL", "debug"),)),
         msgspec.structs.replace(values, prompt="another"),
     ]
     assert fingerprint(values) == fingerprint(values)
-    assert len({fingerprint(v) for v in [values, *changed]}) == 6
-    assert len({render_script(v) for v in [values, *changed]}) == 6
+    assert len({fingerprint(v) for v in [values, *changed]}) == 5
+    assert len({render_script(v) for v in [values, *changed]}) == 5

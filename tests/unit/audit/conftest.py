@@ -13,6 +13,7 @@ import pytest
 
 from envspec.audit.environment import Environment
 from envspec.data.architectures import Arch
+from envspec.venv.owners import Owners, installed_packages, owned_files
 
 MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -51,6 +52,14 @@ class Workbench:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.append(f"{path},sha256={digest},{len(data)}\n")
         (info / "RECORD").write_text("".join(rows) + f"{info.name}/RECORD,,\n")
+
+    def owners(self) -> Owners:
+        """Whose the files of the packages are."""
+        packages = installed_packages(self.site)
+        site_packages = self.site.relative_to(self.venv).as_posix()
+        owned = owned_files(packages, site_packages, {})
+        files = [(path, file.package) for path, file in owned.items()]
+        return Owners(site_packages, files, [(p.name, p.version) for p in packages])
 
     def environment(self, **more: object) -> Environment:
         """The environment as an audit takes it."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envspec.audit.binaries import take_inventory
+from envspec.audit.binaries import read_binaries
 from envspec.audit.fatbin import GpuCode, read_cubin, read_modules
 from envspec.audit.gpu_findings import GpuFindings, cuda_of_ptx, read_gpu_inventory
 from envspec.audit.gpu_support import Mode, best_support, support_of
@@ -17,7 +17,6 @@ from envspec.data.architectures import Arch, parse_arch
 from envspec.elf import ElfError
 from envspec.report.findings import Finding
 from envspec.report.text import render_finding
-from envspec.venv.owners import Owners
 from tests.support.texts import without_more
 from tests.unit.audit.conftest import Workbench
 
@@ -168,8 +167,8 @@ def test_which_cuda_release_wrote_a_ptx_version() -> None:
 
 def gpu_findings(bench: Workbench, gpu: str, driver: str = "580.65.06") -> dict[str, Finding]:
     prefix = bench.environment().site_packages
-    code = read_gpu_inventory(take_inventory(bench.venv), prefix)
-    found = GpuFindings(code, Owners(bench.site, prefix), arch(gpu), driver).all()
+    code = read_gpu_inventory(read_binaries(bench.venv), prefix)
+    found = GpuFindings(code, bench.owners(), arch(gpu), driver).all()
     return {f"{f.code} {f.subject}": f for f in found}
 
 

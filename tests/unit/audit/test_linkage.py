@@ -1,4 +1,4 @@
-"""The loader on paper against the loader: small libraries in every arrangement that decides what is found."""
+"""The loader done statically against the loader: small libraries in every arrangement that decides what is found."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from envspec.audit.binaries import take_inventory
+from envspec.audit.binaries import read_binaries
 from envspec.audit.run import audit, link_all
-from envspec.report.findings import Finding
+from envspec.fs import walk
+from envspec.report.findings import Finding, Report
 from envspec.report.text import render_finding
 from tests.support.loader_oracle import ask_the_loader
 from tests.support.texts import without_more
@@ -126,14 +127,20 @@ ARRANGEMENTS: list[tuple[Arrange, bool]] = [
 def test_the_audit_and_the_loader_come_to_the_same(bench: Workbench, arrange: Arrange, loads: bool) -> None:
     arrange(bench)
     environment = bench.environment()
-    linkage = link_all(environment, take_inventory(bench.venv))
-    answers = ask_the_loader(environment, linkage, linkage.judged)
+    linkage = link_all(environment, read_binaries(bench.venv))
+    assert linkage is not None
+    answers = ask_the_loader(environment, linkage, linkage.results)
     assert all(answer.agrees for answer in answers), answers
     assert all(answer.audit for answer in answers) == loads, answers
 
 
+def audited(bench: Workbench, **environment: object) -> Report:
+    names = [path for path, _ in walk(bench.venv)]
+    return audit(bench.environment(**environment), "out", names, bench.owners())
+
+
 def findings(bench: Workbench, code: str) -> list[Finding]:
-    return [f for f in audit(bench.environment(), "out").findings if f.code == code]
+    return [f for f in audited(bench).findings if f.code == code]
 
 
 def rendered(bench: Workbench, code: str) -> str:
@@ -237,7 +244,7 @@ def with_green_contexts(bench: Workbench, driver: str) -> None:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a driver, also where the tests run on one that has it."""
-    monkeypatch.setattr("envspec.audit.loader.read_cache", lambda machine: {})
+    monkeypatch.setattr("envspec.audit.loader.own_cache", lambda machine: {})
 
 
 @pytest.mark.usefixtures("no_driver")
@@ -254,7 +261,7 @@ def test_what_only_the_driver_brings_is_asked_of_it(bench: Workbench) -> None:
 @pytest.mark.usefixtures("no_driver")
 def test_a_profile_may_not_admit_a_driver_that_lacks_symbols(bench: Workbench) -> None:
     with_green_contexts(bench, driver="")
-    report = audit(bench.environment(minimum_driver="535.54.03"), "out")
+    report = audited(bench, minimum_driver="535.54.03")
     (found,) = [f for f in report.findings if f.code == "driver-symbol"]
     assert (
         found.message

@@ -8,9 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from envspec.check.rules import RULES
-from envspec.cli.explain import ErrorExit, ErrorRow, all_codes, run_explain
+from envspec.cli.codes import ErrorExit, ErrorRow, all_codes
+from envspec.cli.explain import every_code, explain
 from envspec.cli.main import cli
 from envspec.data import load_table
+from envspec.diagnose.knowledge import knowledge
 from envspec.report import errors
 from envspec.report.errors import EnvspecError, UsageError
 from envspec.report.explanations import explained_codes, explanation
@@ -19,22 +21,21 @@ from envspec.report.text import render_error, render_finding
 from tests.support.code_use import finding_codes, raised_codes
 
 ROWS = load_table("codes", ErrorRow)
-RULES = {rule.code for rule in RULES.all()}
+RULE_CODES = {rule.code for rule in RULES.all()}
 
 
 def test_every_code_of_the_source_is_in_the_table_and_none_is_left_over() -> None:
-    assert {row.code for row in ROWS} == raised_codes() - RULES
+    assert {row.code for row in ROWS} == raised_codes() - RULE_CODES
     assert [row.code for row in ROWS] == sorted({row.code for row in ROWS})
 
 
 def test_every_finding_has_a_known_code() -> None:
-    assert finding_codes() <= {code.code for code in all_codes() if code.rule}
+    assert finding_codes() <= {code.code for code in all_codes() if code.command}
 
 
-def test_every_rule_is_explained_and_every_explanation_has_a_code() -> None:
-    codes = {code.code: code for code in all_codes()}
-    assert {code for code, row in codes.items() if row.rule} <= explained_codes()
-    assert explained_codes() <= set(codes)
+def test_every_code_has_a_page_and_every_page_has_a_code() -> None:
+    assert explained_codes() == {code.code for code in all_codes()}
+    assert raised_codes() | finding_codes() <= explained_codes()
 
 
 @pytest.mark.parametrize("code", sorted(explained_codes()))
@@ -51,22 +52,53 @@ def test_exits_are_the_exit_codes() -> None:
     assert {e.name for e in ErrorExit} < {e.name for e in errors.Exit}
 
 
+def called(*words: str) -> str:
+    """What `envspec explain` prints."""
+    result = CliRunner().invoke(cli, ["explain", *words])
+    assert result.exit_code == 0
+    return result.output
+
+
 def test_a_code_is_explained() -> None:
-    text = run_explain("torch-abi")
+    text = called("torch-abi")
     assert text.startswith("torch-abi: Every compiled extension finds in the set's torch all symbols")
     assert "undefined symbol" in text
 
 
 @pytest.mark.parametrize("spelling", ["error[torch-abi]:", "[torch-abi]", " Torch-ABI "])
 def test_a_code_may_be_copied_from_a_message(spelling: str) -> None:
-    assert run_explain(spelling) == run_explain("torch-abi")
+    assert explain(spelling) == explain("torch-abi")
 
 
-def test_a_code_without_a_page_is_not_an_unknown_code() -> None:
-    assert run_explain("disk-failing") == (
-        "disk-failing: The operating system reported an input/output error.\n\n"
-        "There is no longer explanation of this code yet; the message says all there is.\n"
+def test_a_cause_of_diagnose_is_explained() -> None:
+    assert called("cause[ninja-missing]") == (
+        "ninja-missing: The build tool ninja was not found.\n\n"
+        "The build tool ninja was not found. Often it is installed in the venv, but the server was started by\n"
+        "the interpreter's path and the venv's bin is not on PATH.\n\n"
+        "A line of the log that shows it holds one of these, for example:\n"
+        "  'ninja'\n"
+        "  Ninja is required\n"
+        "  ninja: not found\n"
+        "  ninja: command not found\n\n"
+        "fix: Have ninja in the environment and its bin first on PATH of the server's process: source\n"
+        "     out/sglang_env.sh before the start.\n\n"
+        "seen in: LMCache/LMCache 1925 (2026-11)\n"
     )
+
+
+def test_every_cause_is_explained_without_a_place_that_was_not_filled() -> None:
+    tables = knowledge()
+    for name in {f.id for f in tables.families} | {d.family for d in tables.defaults.values()}:
+        (cause,) = (row for row in explain(name) if row.group == "cause")
+        assert cause.page.count("fix: ") == 1
+        assert "{" not in cause.means + cause.page.partition("It shows")[0].partition("\nA line")[0]
+        assert max(map(len, cause.page.splitlines())) <= 220
+
+
+def test_a_name_that_is_a_code_and_a_cause_is_explained_as_both() -> None:
+    assert [row.group for row in explain("disk-full")] == ["error", "cause"]
+    text = called("disk-full")
+    assert text.index("disk-full: The disk or the quota") < text.index("\n\ndisk-full: A file system is full")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +112,7 @@ def test_a_code_without_a_page_is_not_an_unknown_code() -> None:
 )
 def test_an_unknown_code_is_refused_with_the_nearest_one(wanted: str, fix: str) -> None:
     with pytest.raises(UsageError) as caught:
-        run_explain(wanted)
+        explain(wanted)
     assert (caught.value.code, caught.value.fix) == ("unknown-code", fix)
 
 
@@ -91,10 +123,14 @@ def test_a_page_is_never_looked_up_by_path(tmp_path: Path) -> None:
 
 
 def test_without_a_code_all_are_listed() -> None:
-    result = CliRunner().invoke(cli, ["explain"])
-    assert result.exit_code == 0
-    listed = {line.split()[0] for line in result.output.splitlines() if line.startswith("  ")}
-    assert listed == {code.code for code in all_codes()}
+    lines = called().splitlines()
+    assert lines[0] == "Findings of envspec check:"
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == [row.code for row in every_code()]
+    tables = knowledge()
+    causes = {f.id for f in tables.families} | {d.family for d in tables.defaults.values()}
+    assert set(listed) == {code.code for code in all_codes()} | causes
+    assert lines[-1] == "envspec explain CODE tells more."
 
 
 def test_errors_and_findings_with_a_page_name_it_last() -> None:
@@ -107,4 +143,4 @@ def test_errors_and_findings_with_a_page_name_it_last() -> None:
 
 
 def test_an_error_without_a_page_names_none() -> None:
-    assert render_error(EnvspecError("os-error", "no such device")) == "error[os-error]: no such device\n"
+    assert render_error(EnvspecError("no-page", "no such device")) == "error[no-page]: no such device\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,18 +13,18 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envspec.cli.doctor import DoctorRequest, read_words, run_doctor
+from envspec.cli.doctor import examine, split_words
 from envspec.cli.main import cli
+from envspec.data.architectures import Arch
 from envspec.doctor import run_checks
 from envspec.doctor.checks import CHECKS, Wanted
-from envspec.doctor.checks.gpu import capability_of, runs_on
+from envspec.doctor.checks.gpu import capability_of
 from envspec.host.driver import loaded_driver
-from envspec.host.ld_cache import cached
 from envspec.host.machine import Host
 from envspec.report.errors import UsageError
 from envspec.report.findings import Finding, Severity
 from envspec.report.rules import Rule
-from tests.support.machine import Machine, cache, healthy
+from tests.support.machine import Machine, healthy
 
 
 def test_slow_checks_come_last() -> None:
@@ -61,7 +60,8 @@ def test_a_check_that_fails_is_unknown_and_the_next_one_runs(tmp_path: Path) -> 
 
 
 def test_an_empty_machine_crashes_no_check(tmp_path: Path) -> None:
-    found = list(run_checks(Machine(tmp_path), Wanted(out="/out")))
+    machine = Machine(tmp_path)
+    found = list(run_checks(machine, Wanted(out="/out", uv=machine.uv)))
     assert not [f for f in found if "the check itself failed" in f.message]
 
 
@@ -84,30 +84,10 @@ def test_any_content_of_the_files_crashes_no_check(
         "/dev/nvidia-uvm",
     ):
         machine.put(path, content)
-    found = list(run_checks(machine, Wanted(out="/out"), [r for r in CHECKS.all() if not r.slow]))
+    found = list(
+        run_checks(machine, Wanted(out="/out", uv=machine.uv), [r for r in CHECKS.all() if not r.slow])
+    )
     assert not [f for f in found if "the check itself failed" in f.message]
-
-
-@given(st.binary(max_size=200))
-def test_any_cache_is_read_without_failing(tail: bytes) -> None:
-    for head in (b"", b"glibc-ld.so.cache1.1", b"ld.so-1.7.0\0\xff\xff\xff\xff"):
-        cached(head + tail, "x86_64")
-
-
-def test_the_cache_of_this_machine_is_read() -> None:
-    path = Path("/etc/ld.so.cache")
-    if not path.exists():
-        pytest.skip("no ld.so.cache here")
-    found = cached(path.read_bytes(), platform.machine())
-    assert Path(found["libc.so.6"]).exists()
-
-
-def test_a_cache_with_the_old_form_before_it_is_read() -> None:
-    new = cache({"libcuda.so.1": "/x/libcuda.so.1"})
-    old = b"ld.so-1.7.0\0" + (1).to_bytes(4, "little") + b"\0" * 12
-    assert cached(old + b"\0" * (-len(old) % 8) + new, platform.machine()) == {
-        "libcuda.so.1": "/x/libcuda.so.1"
-    }
 
 
 @pytest.mark.parametrize(
@@ -143,8 +123,9 @@ def test_the_architecture_by_the_models_name(model: str, capability: tuple[int, 
 
 
 def test_what_runs_on_what() -> None:
-    assert runs_on(12, 0, "a", (12, 0)) and not runs_on(12, 0, "a", (12, 1))
-    assert runs_on(12, 0, "f", (12, 1)) and runs_on(8, 0, "", (8, 6)) and not runs_on(8, 6, "", (8, 0))
+    assert Arch(12, 0, "a").runs_on((12, 0)) and not Arch(12, 0, "a").runs_on((12, 1))
+    assert Arch(12, 0, "f").runs_on((12, 1)) and Arch(8, 0).runs_on((8, 6)) and not Arch(8, 6).runs_on((8, 0))
+    assert not Arch(9, 0).runs_on((10, 0))
 
 
 def test_links_lead_below_the_root(tmp_path: Path) -> None:
@@ -156,19 +137,17 @@ def test_links_lead_below_the_root(tmp_path: Path) -> None:
 
 
 def test_words_of_the_call() -> None:
-    assert read_words(("p.toml", "host-gpu"), Path("out")) == DoctorRequest(
-        profile="p.toml", checks=("host-gpu",)
-    )
-    assert read_words(("host-gpu", "env-cuda"), Path("out")).profile is None
-    assert read_words((), Path("out")) == DoctorRequest()
+    assert split_words(("p.toml", "host-gpu")) == ("p.toml", ("host-gpu",))
+    assert split_words(("host-gpu", "env-cuda")) == (None, ("host-gpu", "env-cuda"))
+    assert split_words(()) == (None, ())
     with pytest.raises(UsageError, match="no check 'host-gup'") as caught:
-        read_words(("p.toml", "host-gup"), Path("out"))
+        split_words(("p.toml", "host-gup"))
     assert caught.value.fix == "did you mean host-gpu?"
 
 
 def test_only_the_named_checks_run(tmp_path: Path) -> None:
     machine = healthy(tmp_path, LD_LIBRARY_PATH=":/x/stubs")
-    codes = {f.code for f in run_doctor(DoctorRequest(checks=("env-stubs",)), machine).findings}
+    codes = {f.code for f in examine(None, ("env-stubs",), Path("out"), machine).findings}
     assert codes == {"env-stubs"}
 
 
@@ -184,7 +163,7 @@ def _tree(root: Path) -> list[tuple[str, int]]:
 def test_it_writes_nothing(tmp_path: Path) -> None:
     machine = healthy(tmp_path)
     before = _tree(tmp_path)
-    run_doctor(DoctorRequest(out=Path("/out")), machine)
+    examine(None, (), Path("/out"), machine)
     assert _tree(tmp_path) == before
 
 

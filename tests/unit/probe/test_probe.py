@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from envspec.cli.main import cli
-from envspec.cli.probe import throw_away
 from envspec.cli.render import render_probes
 from envspec.data.jit_variables import Kind, consumers
 from envspec.diagnose.environment import EnvironmentFacts
@@ -21,6 +20,7 @@ from envspec.probe import rows as table
 from envspec.probe.reporting import finding_of, probe_report, result_of
 from envspec.probe.rows import SCRIPTS, ProbeRow, choose, probe_rows
 from envspec.probe.running import Ended, Setting, run_all, slots_of
+from envspec.probe.scratch import scratch_directory
 from envspec.report.errors import UsageError
 from envspec.report.text import render_finding
 
@@ -221,14 +221,14 @@ def test_the_directory_is_removed_and_so_is_what_the_dead_left(tmp_path: Path) -
     (tmp_path / "probe-999999999-abc").mkdir()
     (tmp_path / f"probe-{os.getpid()}-other").mkdir()
     (tmp_path / "probe-x-abc").mkdir()
-    with throw_away(tmp_path) as work:
+    with scratch_directory(tmp_path) as work:
         assert work.parent == tmp_path
         assert not (tmp_path / "probe-999999999-abc").exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"probe-{os.getpid()}-other", "probe-x-abc"]
 
 
 def test_an_output_that_cannot_be_written_to_is_probed_from_elsewhere(tmp_path: Path) -> None:
-    with throw_away(tmp_path / "nowhere") as work:
+    with scratch_directory(tmp_path / "nowhere") as work:
         assert work.is_dir()
     assert not work.exists()
 

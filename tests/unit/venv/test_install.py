@@ -1,4 +1,4 @@
-"""Installing exactly what is locked, with one winner for each contested path. Real uv, tiny wheels."""
+"""Installing exactly what is locked, with one owner for each path that packages conflict about. Real uv, tiny wheels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envspec.report.errors import EnvspecError, Exit, UsageError
 from envspec.report.text import render_error
 from envspec.uv.run import Uv
 from envspec.venv.install import Venv, install
-from envspec.venv.record import conflicts, installed_packages
+from envspec.venv.owners import conflicts, installed_packages
 from tests.support.texts import without_more
 from tests.support.wheels import make_wheel
 
@@ -48,7 +48,7 @@ def test_the_declared_winner_is_on_disk(
         _, venv = build(profile, uv, python, tmp_path / winner)
         text = (venv.site_packages / "shared" / "lib.py").read_text()
         assert text == f"owner = '{winner.removeprefix('libs-')}'\n"
-        assert [c.path for c in venv.conflicts] == ["shared/lib.py"]
+        assert venv.winners == (("shared/lib.py", winner),)
         assert [(p.name, p.version) for p in venv.packages] == [
             ("app", "2.0"),
             ("libs-base", "1.0"),
@@ -66,7 +66,7 @@ def test_a_contest_without_winner_is_refused(
     assert without_more(render_error(caught.value)).replace(f"{tmp_path}/", "") == (
         "error[file-conflict]: packages own the same paths with different content, and none is declared to win\n"
         "  local.toml: install.precedence\n"
-        "  libs-base and libs-cu13: 1 paths, such as shared/lib.py\n"
+        "  libs-base and libs-cu13: 1 path, such as shared/lib.py\n"
         '  fix: name the one whose files are right, for example: precedence = ["libs-cu13"]\n'
     )
 

@@ -1,4 +1,4 @@
-"""Whether a directory may be written as an output, and opening one that was built before."""
+"""An output directory as a whole: may this path become one, making it, and opening one that was built before."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import shlex
 from pathlib import Path
 
 from envspec.fs import names_in, sync_directory, write_synced
-from envspec.output.generations import OWNER_TEXT, STATE, Generation, Output
+from envspec.output.generations import STATE, Generation, Output
 from envspec.report.errors import UsageError, WorldError
 from envspec.report.os_errors import DISK_FULL, explain_os_error
 
+_OWNER_TEXT = "This directory is made and managed by envspec. See envspec.json beside it.\n"
 
-def claim(root: Path) -> Output:
-    """The output directory at `root`, made if it is not there. Never takes over what envspec did not make.
+
+def create(root: Path) -> Output:
+    """Return the output directory at `root`, made if it is not there. Never takes over what envspec did not make.
 
     Raises UsageError `output-*` for a path that cannot be an output, WorldError `output-unwritable`.
     """
-    examine(root)
+    validate(root)
     try:
         root.mkdir(parents=True, exist_ok=True)
         output = Output(root.resolve())
@@ -33,7 +35,7 @@ def claim(root: Path) -> Output:
                 )
             directory.mkdir(exist_ok=True)
             if not owner.exists():
-                write_synced(owner, OWNER_TEXT.encode())
+                write_synced(owner, _OWNER_TEXT.encode())
                 sync_directory(root)
         if not os.access(output.state, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output.state))
@@ -42,8 +44,8 @@ def claim(root: Path) -> Output:
     return output
 
 
-def examine(root: Path) -> None:
-    """Refuse what cannot become an output, before anything is done for it. Raises what `claim` raises."""
+def validate(root: Path) -> None:
+    """Refuse what cannot become an output, before anything is done for it. Raises what `create` raises."""
     _check_path(root)
     try:
         _check_foreign(root)
@@ -63,7 +65,7 @@ def _unwritable(root: Path, error: OSError) -> WorldError:
 
 
 def existing(root: Path) -> Output:
-    """An output that was built before. Raises UsageError `output-missing`."""
+    """Return an output that was built before. Raises UsageError `output-missing`."""
     output = Output(root.resolve())
     if not (output.state / "owner").is_file():
         raise UsageError(
@@ -104,7 +106,7 @@ def _check_foreign(root: Path) -> None:
     owner = root / STATE / "owner"
     if names and not (owner.is_file() and not (root / STATE).is_symlink()):
         if names == (STATE,) and set(names_in(root / STATE)) <= {".owner.new"}:
-            return  # a claim that was cut short
+            return  # it was being made, and that was cut short
         raise UsageError(
             "output-foreign",
             f"{root} is not empty and was not made by envspec",
@@ -115,7 +117,7 @@ def _check_foreign(root: Path) -> None:
 
 
 def current_generation(out: Path) -> tuple[Output, Generation]:
-    """The output and its current generation. Raises UsageError `output-missing` or `output-unbuilt`."""
+    """Return an output and its current generation. Raises UsageError `output-missing` or `output-unbuilt`."""
     output = existing(out)
     generation = output.current()
     if generation is None:
@@ -124,6 +126,7 @@ def current_generation(out: Path) -> tuple[Output, Generation]:
 
 
 def unbuilt(out: Path) -> UsageError:
+    """Return the error for an output in which no build was ever finished."""
     return UsageError(
         "output-unbuilt", f"{out} holds no finished environment", fix="build it: envspec build PROFILE"
     )

@@ -1,0 +1,75 @@
+"""`envspec upgrade`: new versions, shown, confirmed and built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from envspec.build.upgrade import UpgradeRequest, run_upgrade
+from envspec.cli.built import Built
+from envspec.cli.codes import allowed_codes
+from envspec.cli.options import (
+    allow_option,
+    json_option,
+    offline_option,
+    out_option,
+    profile_argument,
+    python_option,
+)
+from envspec.cli.progress import make_progress
+from envspec.cli.render import render_upgraded
+from envspec.cli.show import show
+from envspec.data.shipped import find_profile
+
+
+@click.command("upgrade")
+@profile_argument
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
+@out_option
+@python_option
+@allow_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@offline_option
+def upgrade_command(
+    profile: str,
+    packages: tuple[str, ...],
+    out: Path,
+    python: str | None,
+    allow: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+    offline: bool,
+) -> None:
+    """Upgrade PACKAGES (or all) of PROFILE: lock, check, show, ask, build.
+
+    The new environment becomes current only if everything passed.
+    """
+
+    def confirm(changes: list[str]) -> bool:
+        for change in changes:
+            click.echo(f"  {change}", err=as_json)
+        return yes or click.confirm("build this?", err=as_json)
+
+    request = UpgradeRequest(
+        profile=find_profile(profile),
+        packages=packages,
+        out=out,
+        python=python,
+        offline=offline,
+        allowed=allowed_codes(allow),
+    )
+    result = run_upgrade(request, confirm, make_progress())
+    if result is None:
+        show(Built(command="upgrade", built=False), render_upgraded, as_json=as_json)
+        return
+    built = Built(
+        command="upgrade",
+        built=result.built,
+        out=str(result.out),
+        script=str(result.script),
+        generation=result.generation,
+        digest=result.digest,
+    )
+    show(built, render_upgraded, as_json=as_json)
