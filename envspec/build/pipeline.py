@@ -15,6 +15,7 @@ from envspec.activation.process import process_environment
 from envspec.activation.script import fingerprint, render_script
 from envspec.activation.startup_pth import write_pth_files
 from envspec.activation.values import ScriptValues
+from envspec.build.log import BuildLog, build_log
 from envspec.build.publish import build_manifest, publish, require_digest
 from envspec.fs import remove_tree
 from envspec.host.cxx import find_cxx
@@ -71,9 +72,16 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
 def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] | None = None) -> BuildResult:
     """Turn a profile into an environment at `request.out`.
 
-    Whatever stage fails, the environment that was there before stays as it was.
+    Whatever stage fails, the environment that was there before stays as it was. What was done is told in the output's log.
     """
     environ = os.environ if environ is None else environ
+    with build_log(environ, progress) as (log, logged):
+        return _build(request, log, logged, environ)
+
+
+def _build(
+    request: BuildRequest, log: BuildLog, progress: Progress, environ: Mapping[str, str]
+) -> BuildResult:
     uv = Uv(base_env=environ, offline=request.offline)
     with progress.stage("profile") as stage:
         profile = read_profile(request.profile)
@@ -90,7 +98,11 @@ def build(request: BuildRequest, progress: Progress, environ: Mapping[str, str] 
         output, lambda who: progress.note(f"waiting for {who}, which builds into {output.root}")
     ) as descriptor:
         uv = uv.inheriting(descriptor)
-        return _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        with log.kept_in(output, request.out):
+            result = _Build(request, profile, python, cxx, uv, output, progress, environ).run()
+        if result.built:
+            log.save(output)
+        return result
 
 
 class _Build:
@@ -271,6 +283,7 @@ class _Build:
                 arch=self.profile.gpu.arch.dotted,
                 site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
                 memory_per_job=self.profile.memory_per_job,
+                memory_headroom=self.profile.memory_headroom,
                 variables=self.profile.environment,
                 prompt=self.profile.name,
             )

@@ -13,9 +13,9 @@ _SUFFIX = re.compile(r"-cu\d\d$")
 
 
 class Component(msgspec.Struct, frozen=True, rename="kebab"):
-    """One part. `jit`: just-in-time compilers cannot do without it.
+    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole.
 
-    `since` is the first CUDA major in whose wheels `package` brings it, `also_in` another package that does.
+    `also_in`: another package that brings it.
     """
 
     component: str
@@ -41,7 +41,7 @@ def component_of(package: str) -> str | None:
 
 
 def first_major_with(component: str) -> int:
-    """Return the first CUDA major in whose wheels a component is in its own package."""
+    """Return the first CUDA major whose wheels hold a component whole, 0 if all do."""
     return next(row.since for row in components() if row.component == component)
 
 

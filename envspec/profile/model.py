@@ -88,6 +88,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Packages whose files take precedence where two packages own one path; later ones over earlier ones."""
     memory_per_job: int
     """Bytes of memory that one compiler process is given when MAX_JOBS is chosen."""
+    memory_headroom: int
+    """Bytes of memory that compile jobs leave free."""
     environment: tuple[tuple[str, str], ...]
     old_keys: tuple[tuple[str, str], ...] = ()
     """(old name, name of today) of the keys that the files spell as older releases did: what they say is in force."""
@@ -130,6 +132,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
                 self.python.prefer,
                 self.precedence,
                 self.memory_per_job,
+                self.memory_headroom,
                 self.environment,
             )
         )

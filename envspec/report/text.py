@@ -36,6 +36,8 @@ def _error_lines(error: EnvspecError) -> Iterator[str]:
         yield f"  fix: {first}"
         for line in rest:
             yield f"       {line}"
+    if error.log:
+        yield f"  log: {error.log}"
     yield from _more(error.code)
 
 
