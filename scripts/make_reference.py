@@ -166,7 +166,7 @@ def _cli() -> list[str]:
                         "the answer is no: errors were found, or a stage of the build failed",
                     ),
                     (str(int(Exit.USAGE)), "the call or the profile is wrong"),
-                    (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.EXTERNAL)), "network, disk, permissions: the same call may succeed later"),
                     (str(int(Exit.INTERNAL)), "a fault of envspec itself"),
                     (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
                 ]

@@ -14,7 +14,7 @@ from envspec.host.cxx import HostCompiler, ask_compiler, find_cxx
 from envspec.host.machine import Host
 from envspec.lock.targets import Target
 from envspec.profile import Profile
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.report.findings import FailedReport, Finding, Report, Severity, report
 from envspec.report.progress import Progress
 from envspec.report.rules import Missing, run_rules
@@ -99,6 +99,6 @@ def host_compiler(environ: Mapping[str, str]) -> HostCompiler | Missing:
     host = Host(environ=environ)
     try:
         path = find_cxx(host)
-    except WorldError as error:
+    except ExternalError as error:
         return Missing(error.what)
     return ask_compiler(host, path) or Missing(f"{path} does not tell its version")

@@ -10,7 +10,7 @@ import msgspec
 from envspec.data.compatibility import compiler_limit
 from envspec.host.commands import Command, run
 from envspec.host.machine import Host
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.report.findings import Finding, error, unknown
 
 
@@ -23,13 +23,13 @@ class HostCompiler(msgspec.Struct, frozen=True):
 
 
 def find_cxx(host: Host) -> str:
-    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
+    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises ExternalError `no-compiler`."""
     named = host.environ.get("CXX", "").split()
     for name in (*named[:1], "c++", "g++"):
         found = host.which(name)
         if found is not None:
             return found
-    raise WorldError(
+    raise ExternalError(
         "no-compiler",
         "there is no C++ compiler",
         where="c++ and g++ on PATH" + (f", $CXX={named[0]}" if named else ""),

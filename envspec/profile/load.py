@@ -13,7 +13,7 @@ import tomlkit.exceptions
 
 from envspec.data.shipped import shipped_profiles
 from envspec.profile.strict import nearest, show
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 
 MAX_BYTES = 1 << 20
 """No honest profile is larger; a larger file is a mistake (or an attack) and is not read."""
@@ -129,7 +129,9 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
             "profile-missing", f"there is no profile {path}", where=where, fix=_other_profiles(path)
         ) from None
     except OSError as error:
-        raise WorldError("profile-unreadable", f"cannot read {path}: {error.strerror}", where=where) from None
+        raise ExternalError(
+            "profile-unreadable", f"cannot read {path}: {error.strerror}", where=where
+        ) from None
     if len(raw) > MAX_BYTES:
         raise UsageError("profile-too-large", f"{path} is larger than {MAX_BYTES >> 20} MiB", where=where)
     try:

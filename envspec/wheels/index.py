@@ -18,7 +18,7 @@ from packaging.version import Version
 from envspec.data import load_toml
 from envspec.fs import file_sha256
 from envspec.profile import Profile
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
 from envspec.wheels.file import ResolvedFile, local_path
@@ -32,12 +32,12 @@ def releases(
 ) -> dict[Version, list[ResolvedFile]]:
     """Return every release of a package, newest first, with its wheels, from the index that a profile takes it from.
 
-    Raises UsageError `unknown-package`, WorldError `network`, `offline` or `wheel-unreadable`.
+    Raises UsageError `unknown-package`, ExternalError `network`, `offline` or `wheel-unreadable`.
     """
     registry = index_of(package, uv, python, profile)
     if re.match(r"https?://", registry):
         if uv.offline:
-            raise WorldError(
+            raise ExternalError(
                 "offline", f"the releases of {package} are on the index, and the network was not to be used"
             )
         page = _page(package, registry)
@@ -91,7 +91,7 @@ def _directory(package: str, directory: Path | None) -> list[ResolvedFile]:
             try:
                 digest, size = file_sha256(path), path.stat().st_size
             except OSError as error:
-                raise WorldError(
+                raise ExternalError(
                     "wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
                 ) from None
             found.append(
@@ -112,7 +112,7 @@ def _page(package: str, index: str) -> list[ResolvedFile]:
         answer.raise_for_status()
         body = answer.raw.read(_MAX_PAGE, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise WorldError(
+        raise ExternalError(
             "network", f"cannot read the releases of {package}", why=type(error).__name__
         ) from None
     if "json" in answer.headers.get("Content-Type", ""):
@@ -124,7 +124,9 @@ def _from_json(body: bytes, url: str) -> list[ResolvedFile]:
     try:
         rows = json.loads(body)["files"]
     except (ValueError, KeyError, TypeError):
-        raise WorldError("network", "the index answered with something that is not a list of files") from None
+        raise ExternalError(
+            "network", "the index answered with something that is not a list of files"
+        ) from None
     return [
         ResolvedFile(
             filename=str(row.get("filename", "")),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
 from envspec.wheels.file import local_path
 
@@ -65,7 +65,7 @@ def parse_metadata(text: str) -> WheelMetadata:
 def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
     """Return METADATA of each wheel, by its sha256.
 
-    Raises WorldError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
+    Raises ExternalError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
     """
     wanted = list(files)
     store = cache_dir() / "metadata"
@@ -83,7 +83,7 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
         raise NotKept(file.filename)
     local = local_path(file.url)
     if local is None and offline:
-        raise WorldError(
+        raise ExternalError(
             "offline",
             f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
             fix="run once without --offline",
@@ -98,7 +98,7 @@ def _open(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)
         ) from None
 
@@ -114,7 +114,7 @@ def _download(file: ResolvedFile) -> str:
             if answer.status_code == 200:
                 return answer.raw.read(MAX_METADATA, decode_content=True).decode("utf-8", "replace")
     except (requests.RequestException, OSError) as error:
-        raise WorldError(
+        raise ExternalError(
             "network",
             f"cannot read the metadata of {file.filename}",
             why=type(error).__name__,
@@ -133,4 +133,4 @@ def _from_zip(stream: io.BufferedReader, filename: str) -> str:
         ):
             return member.read(MAX_METADATA).decode("utf-8", "replace")
     except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
-        raise WorldError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None
+        raise ExternalError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None
