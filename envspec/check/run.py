@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from envspec.check.collect import gather
+from envspec.check.collect import collect_facts
 from envspec.check.facts import CheckInput
 from envspec.check.input import read_input, target_of
 from envspec.check.rules import RULES
@@ -63,7 +63,7 @@ def check_lock(
 
     `python` runs uv's resolutions. Errors of an `allowed` code become notes.
     """
-    facts = gather(given, target, uv, python, on_progress)
+    facts = collect_facts(given, target, uv, python, on_progress)
     facts[HostCompiler] = host_compiler(environ)
     findings = list(run_rules(RULES.all(), facts, allowed))
     if given.refusal is not None:

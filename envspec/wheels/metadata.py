@@ -19,7 +19,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envspec.report.errors import ExternalError
-from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
+from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
 from envspec.wheels.file import local_path
 
 if TYPE_CHECKING:
@@ -63,7 +63,10 @@ def parse_metadata(text: str) -> WheelMetadata:
 
 
 def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
-    """METADATA of each wheel, by its sha256. Raises ExternalError `network`, `offline` or `wheel-damaged`."""
+    """Return METADATA of each wheel, by its sha256.
+
+    Raises ExternalError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
+    """
     wanted = list(files)
     store = cache_dir() / "metadata"
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -76,16 +79,16 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
     if file.sha256:
         with contextlib.suppress(OSError):
             return read_bytes(kept).decode("utf-8", "replace")
+    if not file.url:
+        raise NotKept(file.filename)
     local = local_path(file.url)
-    if local is not None:
-        return _from_zip(_open(local), file.filename)
-    if offline:
+    if local is None and offline:
         raise ExternalError(
             "offline",
             f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
             fix="run once without --offline",
         )
-    text = _download(file)
+    text = _download(file) if local is None else _from_zip(_open(local), file.filename)
     if file.sha256:
         keep_bytes(kept, text.encode("utf-8", "replace"))
     return text
