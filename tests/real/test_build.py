@@ -110,6 +110,7 @@ def test_what_lies_in_the_output(built: Built) -> None:
         "generations",
         "jit",
         "last",
+        "last-build.log",
         "lock",
         "owner",
         "toolchains",
