@@ -283,6 +283,7 @@ class _Build:
                 arch=self.profile.gpu.arch.dotted,
                 site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
                 memory_per_job=self.profile.memory_per_job,
+                memory_headroom=self.profile.memory_headroom,
                 variables=self.profile.environment,
                 prompt=self.profile.name,
             )

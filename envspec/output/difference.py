@@ -121,6 +121,7 @@ def settings(
     arch: str,
     minimum_driver: str,
     memory_per_job: int,
+    memory_headroom: int,
     variables: tuple[tuple[str, str], ...],
     precedence: tuple[str, ...] | None,
     python: str | None,
@@ -129,8 +130,9 @@ def settings(
     return {
         "gpu.arch": arch,
         "gpu.minimum-driver": minimum_driver,
-        "install.winners": None if precedence is None else ", ".join(precedence),
+        "install.precedence": None if precedence is None else ", ".join(precedence),
         "jobs.memory-per-job": str(memory_per_job),
+        "jobs.memory-headroom": str(memory_headroom),
         "python": python,
         **{f"environment.{name}": value for name, value in variables},
     }
@@ -141,8 +143,9 @@ def _profile_settings(profile: Profile) -> dict[str, str | None]:
         arch=profile.gpu.arch.dotted,
         minimum_driver=profile.gpu.minimum_driver,
         memory_per_job=profile.memory_per_job,
+        memory_headroom=profile.memory_headroom,
         variables=profile.environment,
-        precedence=profile.winners,
+        precedence=profile.precedence,
         python=None,  # it prefers a minor; which patch release is used, the host decides
     )
 
@@ -157,6 +160,7 @@ def _of_manifest(label: str, manifest: Manifest) -> Snapshot:
             arch=manifest.arch,
             minimum_driver=manifest.minimum_driver,
             memory_per_job=manifest.script.memory_per_job,
+            memory_headroom=manifest.script.memory_headroom,
             variables=manifest.script.variables,
             precedence=manifest.precedence,
             python=manifest.inputs.python,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from envspec.host.memory import max_jobs
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 
 @contextlib.contextmanager
@@ -36,24 +36,24 @@ def scratch_directory(state: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def compiler_slots(environment: Mapping[str, str], memory_per_job: int) -> int:
+def compiler_slots(environment: Mapping[str, str], memory_per_job: int, headroom: int) -> int:
     """Return how many compilers may run at once: what MAX_JOBS says, if that is a number, else what memory allows.
 
-    `memory_per_job` is in bytes.
+    `memory_per_job` and `headroom` are in bytes.
     """
     given = environment.get("MAX_JOBS", "")
     if given.isascii() and given.isdigit() and 0 < int(given) < 1024:
         return int(given)
-    return max_jobs(memory_per_job)
+    return max_jobs(memory_per_job, headroom=headroom)
 
 
 def keep_log(log: Path, directory: Path) -> None:
-    """Copy a probe's log into a directory, which is made if need be. Raises WorldError `logs-unwritable`."""
+    """Copy a probe's log into a directory, which is made if need be. Raises ExternalError `logs-unwritable`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(log, directory / log.name)
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "logs-unwritable",
             f"cannot write to {directory}: {error.strerror}",
             where="--logs",

@@ -36,7 +36,7 @@ def envspec(
 ) -> Done:
     """Run it to its end. `env` is laid over this process's environment; None removes a variable."""
     done = subprocess.run(
-        [*ENVSPEC, *map(os.fspath, args)],
+        [*ENVSPEC, *(os.fspath(arg) for arg in args)],
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,
@@ -85,6 +85,6 @@ def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:
 
 def report_of(*args: str | os.PathLike[str]) -> Report:
     """Call a command in this process, with `--json`, and read the report that it prints."""
-    done = CliRunner().invoke(cli, [*map(os.fspath, args), "--json"])
+    done = CliRunner().invoke(cli, [*(os.fspath(arg) for arg in args), "--json"])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return msgspec.json.decode(done.stdout, type=Report)
