@@ -13,7 +13,7 @@ from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, link_statically
 from envspec.audit.loader import Loader
-from envspec.report.findings import Finding, Report, error, report
+from envspec.report.findings import Finding, Report, allow, error, report
 from envspec.toolkit.stub import SONAME
 from envspec.venv.owners import Owners
 
