@@ -20,9 +20,11 @@ from envspec.cli.built import Built
 from envspec.cli.check_names import CheckNames
 from envspec.cli.explain import Explained
 from envspec.cli.generations import CurrentGeneration
+from envspec.cli.init import Started
 from envspec.cli.lock import Locked
 from envspec.cli.profiles import NamedProfiles
 from envspec.cli.why import Requirers
+from envspec.data.profile_values import values_by_key
 from envspec.diagnose import Diagnosis
 from envspec.output.difference import Difference
 from envspec.output.history import GcResult, GenerationList
@@ -44,6 +46,7 @@ RESULTS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "explain": (Explained,),
     "gc": (GcResult,),
     "generations": (GenerationList,),
+    "init": (Started,),
     "lock": (Locked,),
     "match": (MatchTable,),
     "probe": (ProbeReport, CheckNames),
@@ -86,6 +89,11 @@ def _report_schema() -> dict[str, Any]:
 def _profile_schema() -> dict[str, Any]:
     (_, definitions) = msgspec.json.schema_components((ProfileKeys,), ref_template="#/$defs/{name}")
     top = definitions.pop("ProfileKeys")
+    for key, values in values_by_key().items():
+        table, name = key.split(".")
+        known = definitions[top["properties"][table]["$ref"].rpartition("/")[2]]["properties"][name]
+        if known["type"] == "array":
+            known["items"]["enum"] = list(values)
     required: dict[str, list[str]] = {}
     for row in profile_keys():
         table, _, name = row.key.rpartition(".")

@@ -19,7 +19,7 @@ from tests.support.wheels import make_toolkit, make_wheel
 PACKAGES = 'app = "1.0"\nlib = "1.0"\nfirst = "1.0"\nsecond = "1.0"\ntool = "1.0"\n'
 # What lies in the state directory of an output after a build that passed.
 STATE_NAMES = {"generations", "jit", "last", "last-build.log", "lock", "owner", "toolchains"}
-WINNERS = '[install]\nwinners = ["second"]\n'
+WINNERS = '[install]\nprecedence = ["second"]\n'
 
 INDEX = '[[index]]\nname = "local"\nurl = "wheels"\nformat = "flat"\ndefault = true\n'
 

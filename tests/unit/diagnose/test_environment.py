@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from envspec.cli.output_facts import packages_of
 from envspec.diagnose import Diagnosis, diagnose
 from envspec.diagnose.environment import EnvironmentFacts
-from envspec.diagnose.installed import installed_packages
 
 SKEW = b"ptxas /tmp/a.ptx, line 5; fatal   : Unsupported .version 9.5; current version is '9.2'\n"
 
@@ -29,7 +29,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def _facts(out: Path) -> EnvironmentFacts:
-    return EnvironmentFacts(packages=installed_packages(out))
+    return EnvironmentFacts(packages=packages_of(out))
 
 
 def _with(facts: EnvironmentFacts, log: bytes = SKEW) -> Diagnosis:
@@ -60,7 +60,7 @@ def test_a_driver_is_named_if_it_is_known() -> None:
 
 
 def test_nothing_is_said_without_facts(tmp_path: Path) -> None:
-    assert installed_packages(tmp_path) == {}
+    assert packages_of(tmp_path) == {}
     cause = _with(EnvironmentFacts()).cause
     assert cause is not None
     assert "In this environment" not in cause.meaning
