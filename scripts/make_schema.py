@@ -24,6 +24,7 @@ from envspec.cli.init import Started
 from envspec.cli.lock import Locked
 from envspec.cli.profiles import NamedProfiles
 from envspec.cli.why import Requirers
+from envspec.data.profile_values import values_by_key
 from envspec.diagnose import Diagnosis
 from envspec.output.difference import Difference
 from envspec.output.history import GcResult, GenerationList
@@ -88,6 +89,11 @@ def _report_schema() -> dict[str, Any]:
 def _profile_schema() -> dict[str, Any]:
     (_, definitions) = msgspec.json.schema_components((ProfileKeys,), ref_template="#/$defs/{name}")
     top = definitions.pop("ProfileKeys")
+    for key, values in values_by_key().items():
+        table, name = key.split(".")
+        known = definitions[top["properties"][table]["$ref"].rpartition("/")[2]]["properties"][name]
+        if known["type"] == "array":
+            known["items"]["enum"] = list(values)
     required: dict[str, list[str]] = {}
     for row in profile_keys():
         table, _, name = row.key.rpartition(".")

@@ -20,7 +20,11 @@ class ProfileValues(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
 
 @cache
+def values_by_key() -> dict[str, tuple[str, ...]]:
+    """Return the values of each key that the table knows, in the order in which they are shown."""
+    return {row.key: row.values for row in load_table("profile_values", ProfileValues)}
+
+
 def values_of(key: str) -> tuple[str, ...]:
     """Return the values that a key may have, in the order in which they are shown. Raises KeyError for another key."""
-    rows = {row.key: row.values for row in load_table("profile_values", ProfileValues)}
-    return rows[key]
+    return values_by_key()[key]

@@ -13,7 +13,10 @@ _SUFFIX = re.compile(r"-cu\d\d$")
 
 
 class Component(msgspec.Struct, frozen=True, rename="kebab"):
-    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole."""
+    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole.
+
+    `also_in`: another package that brings it.
+    """
 
     component: str
     package: str
@@ -22,6 +25,7 @@ class Component(msgspec.Struct, frozen=True, rename="kebab"):
     source: str
     as_of: str
     since: int = 0
+    also_in: str = ""
 
 
 @cache

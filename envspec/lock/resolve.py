@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envspec.data.toolkit_components import component_of
+from envspec.lock.dates import explain_date
 from envspec.lock.graph import Graph, ResolvedPackage, parse_uv_lock, prune, with_hashes
 from envspec.lock.matched_set import (
     METAPACKAGE,
@@ -70,7 +71,10 @@ def resolve(
         ).write(project)
         if keep is not None and upgrade != []:
             (project / "uv.lock").write_text(_preferences(keep, profile), encoding="utf-8")
-        uv.lock(project, python, upgrade)
+        try:
+            uv.lock(project, python, upgrade)
+        except UsageError as refusal:
+            raise refusal if pins_win else explain_date(refusal, profile, uv, python) from None
         graph = prune(
             parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")),
             lambda marker: holds_somewhere(marker, profile.python.minors, profile.machines),
@@ -107,6 +111,9 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     except UsageError as error:
         if error.code not in ("no-such-version", "unsatisfiable"):
             raise
+        dated = explain_date(error, profile, uv, python)
+        if dated is not error:
+            raise dated from None
         assert profile.cuda is not None
         raise UsageError(
             "toolkit-no-release",

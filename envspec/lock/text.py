@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 from envspec.data.shipped import is_installed
 from envspec.fs import write_synced
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.report.os_errors import DISK_FULL, explain_os_error
 
 MAX_BYTES = 16 << 20
@@ -76,14 +76,14 @@ def _lines(lock: Lock) -> Iterator[str]:
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock at `path`, None if there is none. Raises UsageError `lock-damaged`, WorldError `lock-unreadable`."""
+    """The lock at `path`, None if there is none. Raises UsageError `lock-damaged`, ExternalError `lock-unreadable`."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "lock-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
         ) from None
     if len(raw) > MAX_BYTES:
@@ -220,7 +220,7 @@ class _Parser:
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write the lock's text in one step. Raises WorldError `lock-unwritable`."""
+    """Write the lock's text in one step. Raises ExternalError `lock-unwritable`."""
     if is_installed(path):
         raise UsageError(
             "profile-shipped",
@@ -233,7 +233,7 @@ def write_lock(path: Path, lock: Lock) -> None:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise explain_os_error(error) from None
-        raise WorldError(
+        raise ExternalError(
             "lock-unwritable",
             f"cannot write {path}: {error.strerror}",
             where=str(path),

@@ -10,6 +10,7 @@ from datetime import date, datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
@@ -34,12 +35,13 @@ _TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
 def read_profile(path: Path, text: str | None = None) -> Profile:
     """Read and check the profile at `path`; `text` stands in for the file's content if it is given.
 
-    Raises UsageError (`profile-*`) for anything the user can mend in a profile, WorldError (`profile-unreadable`)
+    Raises UsageError (`profile-*`) for anything the user can mend in a profile, ExternalError (`profile-unreadable`)
     if the file cannot be read.
     """
     path = Path(path)
-    values, sources = load_with_bases(path, text)
-    return _Reader(path, values).profile(tuple(sources))
+    loaded = load_with_bases(path, text)
+    profile = _Reader(path, loaded.values).profile(loaded.sources)
+    return msgspec.structs.replace(profile, old_keys=loaded.old_keys)
 
 
 class _Reader:
@@ -67,7 +69,7 @@ class _Reader:
             machines=machines,
             exclude_newer=exclude_newer,
             allow_sdists=allow_sdists,
-            winners=self._install(),
+            precedence=self._install(),
             memory_per_job=memory_per_job,
             memory_headroom=memory_headroom,
             environment=self._environment(),
@@ -241,12 +243,12 @@ class _Reader:
 
     def _install(self) -> tuple[str, ...]:
         table = self.top.table("install") or Table(self.path, {}, "install")
-        names = table.strings("winners") or ()
-        winners = tuple(_package_name(table, f"winners[{i}]", name) for i, name in enumerate(names))
-        if len(set(winners)) != len(winners):
-            table.fail("winners", "names a package twice")
+        names = table.strings("precedence") or ()
+        precedence = tuple(_package_name(table, f"precedence[{i}]", name) for i, name in enumerate(names))
+        if len(set(precedence)) != len(precedence):
+            table.fail("precedence", "names a package twice")
         table.close()
-        return winners
+        return precedence
 
     def _jobs(self) -> tuple[int, int]:
         """Return the bytes that a compile job takes, and those that all of them leave free."""

@@ -19,7 +19,7 @@ import msgspec
 
 from envspec.data import load_table
 from envspec.host.commands import Command, run
-from envspec.report.errors import EnvspecError, UsageError, WorldError
+from envspec.report.errors import EnvspecError, ExternalError, UsageError
 from envspec.report.secrets import masked_addresses
 
 # Variables that change what uv resolves or installs, which the profile alone decides, or how it breaks its lines: what
@@ -63,7 +63,7 @@ def _error_rows() -> tuple[UvErrorRow, ...]:
 
 
 def find_uv() -> Path:
-    """The uv that envspec depends on, else the one on PATH. Raises WorldError `uv-missing`."""
+    """The uv that envspec depends on, else the one on PATH. Raises ExternalError `uv-missing`."""
     try:
         from uv import find_uv_bin
 
@@ -73,7 +73,7 @@ def find_uv() -> Path:
 
         found = shutil.which("uv")
         if found is None:
-            raise WorldError("uv-missing", "uv is not installed", fix="pip install uv") from None
+            raise ExternalError("uv-missing", "uv is not installed", fix="pip install uv") from None
         return Path(found)
 
 
@@ -210,7 +210,7 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         try:
             done = run(command, on_line=self.reporter)
         except OSError as error:
-            raise WorldError(
+            raise ExternalError(
                 "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
             ) from None
         messages = done.err.decode("utf-8", "replace")
@@ -227,13 +227,13 @@ def explain_failure(stderr: str, returncode: int) -> EnvspecError:
     reason = _reason(stderr)
     for row in _error_rows():
         if re.search(row.pattern, stderr):
-            kind: Any = {"usage": UsageError, "world": WorldError}.get(row.kind, EnvspecError)
+            kind: Any = {"usage": UsageError, "external": ExternalError}.get(row.kind, EnvspecError)
             return kind(row.code, row.what, why=reason, fix=row.fix)  # type: ignore[no-any-return]
     if returncode < 0:
-        return WorldError(
+        return ExternalError(
             "uv-killed", f"uv was ended by signal {-returncode}", why=reason, fix="run it again"
         )
-    return WorldError(
+    return ExternalError(
         "uv-failed", f"uv failed with exit code {returncode}", why=reason, fix="the reason above is uv's own"
     )
 

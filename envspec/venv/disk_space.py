@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.lock import LockedFile, LockedPackage
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.uv.run import Uv
 from envspec.wheels.cache import cache_dir, read_bytes
 
@@ -51,7 +51,7 @@ def require_room(
     uv: Uv,
     warn: Callable[[str], None],
 ) -> None:
-    """Raises WorldError `disk-too-small` where it surely does not fit; `warn` is told where it may not."""
+    """Raises ExternalError `disk-too-small` where it surely does not fit; `warn` is told where it may not."""
     sizes = [size_of(file) for _, file in files]
     cache = uv.cache_directory()
     links = uv.env.get("UV_LINK_MODE") not in ("copy", "symlink")
@@ -61,7 +61,7 @@ def require_room(
         _needs(sizes, *places, links, missing), _needs(sizes, *places, links, len(sizes)), strict=True
     ):
         if least.least > least.free:
-            raise WorldError(
+            raise ExternalError(
                 "disk-too-small",
                 f"the environment needs {_gigabytes(least.least)} more in {least.place}, "
                 f"where {_gigabytes(least.free)} are free",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envspec.lock import LockedFile, LockedPackage
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.uv.run import Uv
 from envspec.venv import disk_space as room
 from tests.support import needs
@@ -128,6 +128,6 @@ def test_wheels_nobody_looked_into_count_as_usual(tmp_path: Path, monkeypatch: p
     room.require_room([(package, file)], tmp_path / "out", uv, told.append)
     assert len(told) == 1 and told[0].startswith("warning: the environment may need 0.0 MB more in")
     monkeypatch.setattr(room, "_free", lambda path: 999)
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         room.require_room([(package, file)], tmp_path / "out", uv, told.append)
     assert caught.value.code == "disk-too-small"

@@ -39,7 +39,7 @@ SPOILT = {
         FIRST.replace(', "cccl"', "").replace('sglang = "0.5.12.post1"\n', ""),
         {"toolkit-incomplete"},
     ),
-    "no winner": (re.sub(r"winners = \[.*\]", "winners = []", FIRST), {"file-conflict"}),
+    "no precedence": (re.sub(r"precedence = \[.*\]", "precedence = []", FIRST), {"file-conflict"}),
     "plain sglang 0.5.14": (
         '[gpu]\narch = "12.0a"\nminimum-driver = "580.65.06"\n[python]\nversions = ">=3.10,<3.13"\n'
         '[packages]\nsglang = "0.5.14"\n',

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from envspec.check.facts import CheckInput, IndexNotices, Selection, admits
 from envspec.check.rules import RULES
 from envspec.report.findings import Finding, error, warning
+from envspec.report.remedies import RunCommand
 
 
 @RULES.rule("Every package has a wheel for this Python, machine and glibc.")
@@ -57,15 +58,16 @@ def requires_python(selection: Selection) -> Iterator[Finding]:
 
 
 @RULES.rule("No locked release has been withdrawn (yanked) by its authors.")
-def yanked(selection: Selection, notices: IndexNotices) -> Iterator[Finding]:
+def yanked(selection: Selection, notices: IndexNotices, given: CheckInput) -> Iterator[Finding]:
     for name, one in sorted(selection.chosen.items()):
         reason = notices.yanked.get(one.package.pin)
         if reason is not None:
+            command = ("envspec", "lock", str(given.profile.path), "--upgrade-package", name)
             yield warning(
                 "yanked",
                 name,
                 f"{one} was yanked from the index",
                 evidence=(reason,) if reason else (),
                 chain=selection.why(name),
-                fix=f"envspec lock PROFILE --upgrade-package {name}",
+                remedies=[RunCommand(command, "take another release")],
             )

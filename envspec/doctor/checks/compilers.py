@@ -10,7 +10,7 @@ from envspec import elf
 from envspec.data.caller import SystemDemand, system_demands
 from envspec.data.compatibility import compiler_limit
 from envspec.doctor.checks import CHECKS, Wanted
-from envspec.host.cxx import ask_compiler, find_cxx
+from envspec.host.cxx import ask_compiler, find_cxx, unaccepted
 from envspec.host.ld_cache import candidates, find
 from envspec.host.machine import Host
 from envspec.report.errors import EnvspecError
@@ -174,25 +174,10 @@ def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Find
     if wanted.cuda is None:
         yield note("host-compiler", subject, f"{path} is {family} {major}.{minor}")
         return
-    release = f"{wanted.cuda[0]}.{wanted.cuda[1]}"
-    limit = compiler_limit(family, wanted.cuda)
-    if limit is None:
-        yield unknown(
-            "host-compiler", subject, f"it is not known which {family} nvcc of CUDA {release} accepts",
-            evidence=[f"{path} is {family} {major}.{minor}"],
-            fix="envspec probe cuda-plain tries it in a built environment",
-        )  # fmt: skip
-    elif major > limit:
-        older = "clang" if family == "clang" else "gcc"
-        cxx_name = f"clang++-{limit}" if family == "clang" else f"g++-{limit}"
-        yield error(
-            "host-compiler",
-            subject,
-            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
-            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
-            fix=f"install {cxx_name} and set CC={older}-{limit} CXX={cxx_name}",
-        )
-    else:
+    found = list(unaccepted(compiler, subject, wanted.cuda))
+    yield from found
+    if not found:
+        limit = compiler_limit(family, wanted.cuda)
         yield note(
             "host-compiler", subject, f"{path} is {family} {major}.{minor}; nvcc accepts up to {limit}"
         )
