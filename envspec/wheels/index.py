@@ -103,7 +103,7 @@ def _directory(package: str, directory: Path | None) -> list[ResolvedFile]:
 def _page(package: str, index: str) -> list[ResolvedFile]:
     import requests
 
-    from envspec.wheels.remote import shared_session
+    from envspec.wheels.ranged import shared_session
 
     url = f"{index.rstrip('/')}/{package}/"
     accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
