@@ -61,8 +61,8 @@ def _lines(lock: Lock) -> Iterator[str]:
     for override in lock.overrides:
         yield f"# override: {override.name}=={override.version}"
         yield f"#   why: {override.reason}"
-        for chain in override.chains:
-            yield f"#   asked otherwise: {chain}"
+        for path in override.dependency_paths:
+            yield f"#   asked otherwise: {path}"
     for package in lock.packages:
         marker = f" ; {package.marker}" if package.marker else ""
         yield f"{package.pin}{marker} \\"
@@ -162,15 +162,15 @@ class _Parser:
         if not match:
             raise self.fail("an override is written name==version")
         self.at += 1
-        reason, chains = "", []
+        reason, paths = "", []
         while self.peek().startswith("#   "):
             key, _, value = self.peek()[4:].partition(": ")
             if key == "why":
                 reason = value
             elif key == "asked otherwise":
-                chains.append(value)
+                paths.append(value)
             self.at += 1
-        return OverrideRecord(name=match[1], version=match[2], reason=reason, chains=tuple(chains))
+        return OverrideRecord(name=match[1], version=match[2], reason=reason, dependency_paths=tuple(paths))
 
     def _package(self) -> LockedPackage:
         match = _REQUIREMENT.fullmatch(self.peek())

@@ -28,10 +28,9 @@ class Severity(str, Enum):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of one check.
 
-    `subject` is the package, file or key it is about; `evidence` are facts that the user can check
-    (file names, versions, symbols); `chain` names who asked for the subject, nearest first, ending at the
-    profile. `remedies` remove the cause, all of them together; `fix` says the same in words, or names what only a person
-    can decide.
+    `subject` is the package, file or key it is about; `evidence` are facts that the user can check (file names, versions,
+    symbols); `dependency_paths` lead from the subject, by what requires it, to the profile. `remedies` remove the cause,
+    all of them together; `fix` says the same in words, or names what only a person can decide.
     """
 
     code: str
@@ -39,7 +38,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     message: str
     evidence: tuple[str, ...] = ()
-    chain: tuple[str, ...] = ()
+    dependency_paths: tuple[str, ...] = ()
     fix: str = ""
     remedies: tuple[Remedy, ...] = ()
 
@@ -107,7 +106,7 @@ def _finding(
     message: str,
     *,
     evidence: Iterable[str] = (),
-    chain: Iterable[str] = (),
+    dependency_paths: Iterable[str] = (),
     fix: str = "",
     remedies: Iterable[Remedy] = (),
 ) -> Finding:
@@ -118,7 +117,7 @@ def _finding(
         subject=subject,
         message=message,
         evidence=tuple(evidence),
-        chain=tuple(chain),
+        dependency_paths=tuple(dependency_paths),
         fix=fix or words_of(remedies),
         remedies=remedies,
     )

@@ -22,17 +22,6 @@ from envspec.host.commands import Command, run
 from envspec.report.errors import EnvspecError, ExternalError, UsageError
 from envspec.report.secrets import masked_addresses
 
-# Variables that change what uv resolves or installs, which the profile alone decides, or how it breaks its lines: what
-# its errors mean is read from them.
-_DROPPED = (
-    "UV_BUILD_CONSTRAINT", "UV_COMPILE_BYTECODE", "UV_CONSTRAINT", "UV_EXCLUDE", "UV_EXCLUDE_NEWER", "UV_FORK_STRATEGY",
-    "UV_FROZEN", "UV_INDEX_STRATEGY", "UV_LOCKED", "UV_NO_BINARY", "UV_NO_BINARY_PACKAGE", "UV_NO_BUILD",
-    "UV_NO_BUILD_PACKAGE", "UV_NO_DEPS", "UV_NO_EDITABLE", "UV_NO_SOURCES", "UV_NO_VERIFY_HASHES", "UV_OVERRIDE",
-    "UV_PRERELEASE", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_PYTHON_PREFERENCE", "UV_REQUIRE_HASHES",
-    "UV_RESOLUTION", "UV_SYSTEM_PYTHON", "UV_TORCH_BACKEND", "UV_VENV_CLEAR", "UV_VENV_SEED", "UV_WORKING_DIR",
-    "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "COLUMNS",
-)  # fmt: skip
-
 _REASON_LINES = 40
 
 
@@ -55,6 +44,22 @@ class Interpreter(msgspec.Struct, frozen=True):
     path: Path
     implementation: str
     machine: str
+
+
+class UvVariableRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """One row of `data/uv_variables.toml`: variables that uv does not get, and why."""
+
+    group: str
+    names: tuple[str, ...]
+    why: str
+    source: str
+    as_of: str
+
+
+@cache
+def withheld_variables() -> frozenset[str]:
+    """The names of the caller's variables that uv does not get."""
+    return frozenset(name for row in load_table("uv_variables", UvVariableRow) for name in row.names)
 
 
 @cache
@@ -113,7 +118,8 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def env(self) -> dict[str, str]:
         """The environment that uv runs in: the caller's without what would change a resolution."""
-        env = {name: value for name, value in self.base_env.items() if name not in _DROPPED}
+        withheld = withheld_variables()
+        env = {name: value for name, value in self.base_env.items() if name not in withheld}
         # envspec never lets a build fetch an interpreter behind the user's back.
         env |= {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_NO_ENV_FILE": "1"}
         if self.offline:

@@ -84,7 +84,7 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     assert (code, errors(report)) == (1, codes)
     for finding in report["findings"]:
         if finding["severity"] == "error" and finding["code"] not in ("unsatisfiable", "toolkit-incomplete"):
-            assert finding["chain"], finding
+            assert finding["dependency_paths"], finding
     assert profile.read_text(encoding="utf-8") == text, "a check writes nothing"
     code, report, shown = check(profile, "--fix")
     assert (code, errors(report)) == (0, set())

@@ -29,7 +29,7 @@ def torch_abi(selection: Selection, contents: SetContents) -> Iterator[Finding]:
             "torch",
             f"envspec has no export table for torch {torch} on {selection.target.machine}",
             evidence=(f"it has {', '.join(table.releases(selection.target.machine))}",),
-            chain=selection.why("torch"),
+            dependency_paths=selection.why("torch"),
             fix="upgrade envspec; envspec audit decides it on the installed files",
         )
         return
@@ -47,7 +47,7 @@ def torch_abi(selection: Selection, contents: SetContents) -> Iterator[Finding]:
                 package,
                 f"whether {package} {selection.version(package)} fits torch {torch} cannot be told before the download",
                 evidence=[f"{library.path}: {library.problem}" for library in unread],
-                chain=selection.why(package),
+                dependency_paths=selection.why(package),
                 fix="envspec audit decides it on the installed files",
             )
         names = {
@@ -102,7 +102,7 @@ def _finding(
         f"{package} {selection.version(package)} cannot be loaded with torch {selection.version('torch')}: "
         f"{count} symbol{'s are' if count > 1 else ' is'} missing",
         evidence=evidence,
-        chain=(*selection.why(package), *selection.why("torch")),
+        dependency_paths=(*selection.why(package), *selection.why("torch")),
         remedies=[TakeFittingRelease(package, release)],
     )
 

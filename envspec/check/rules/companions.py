@@ -27,7 +27,7 @@ def companions(selection: Selection) -> Iterator[Finding]:
                     "companions",
                     name,
                     f"{name} {version} does not go with {leader} {present[leader]}: {group.why}",
-                    chain=(*selection.why(name), *selection.why(leader)),
+                    dependency_paths=(*selection.why(name), *selection.why(leader)),
                     fix=f"pin {name} to the version that goes with {leader}, or remove its pin",
                 )
 
@@ -46,7 +46,7 @@ def requirement_broken(selection: Selection, given: CheckInput) -> Iterator[Find
                     "requirement-broken",
                     name,
                     f"{one.by} {selection.version(one.by)} asks for {name}{one.specifier}, the set has {version}",
-                    chain=(*selection.why(name), *selection.why(one.by)),
+                    dependency_paths=(*selection.why(name), *selection.why(one.by)),
                     fix=f"let the pins agree: {name}{one.specifier}, or another {one.by}",
                     remedies=[_agree(request, one.specifier)] if request is not None else [],
                 )

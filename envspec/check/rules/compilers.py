@@ -41,7 +41,7 @@ def arch_triton(selection: Selection, gpu: Gpu) -> Iterator[Finding]:
             "arch-triton",
             "triton",
             f"it is not known which ptxas triton {triton} brings",
-            chain=selection.why("triton"),
+            dependency_paths=selection.why("triton"),
             fix="look: TRITON's bin/ptxas --version",
         )
     elif Version(ptxas) < since:
@@ -49,7 +49,7 @@ def arch_triton(selection: Selection, gpu: Gpu) -> Iterator[Finding]:
             "arch-triton",
             "triton",
             f"triton {triton} brings ptxas {ptxas}, which does not know {gpu.arch.sm} (CUDA {since} is the first)",
-            chain=selection.why("triton"),
+            dependency_paths=selection.why("triton"),
             fix="set TRITON_PTXAS_PATH to the toolkit's ptxas in [environment], or pin a newer triton",
         )
 

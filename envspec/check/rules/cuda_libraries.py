@@ -36,7 +36,7 @@ def toolkit_nvrtc_builtins(
             package,
             f"{package} {toolkit.versions['nvrtc']} does not hold {wanted}, which it loads by name",
             evidence=present,
-            chain=selection.why(package),
+            dependency_paths=selection.why(package),
             fix="pin another version of the package",
         )
 
@@ -60,7 +60,7 @@ def nvjitlink_older(contents: SetContents, selection: Selection, given: CheckInp
                 package,
                 f"{package} needs libnvJitLink, and no package of the set brings it",
                 evidence=(library.path, *lacking[:4]),
-                chain=selection.why(package),
+                dependency_paths=selection.why(package),
                 fix="" if has_section else 'add nvidia-nvjitlink = "*" to the packages of the profile',
                 remedies=[AddToList("cuda.components", ("nvjitlink",))] if has_section else [],
             )
@@ -71,7 +71,7 @@ def nvjitlink_older(contents: SetContents, selection: Selection, given: CheckInp
                 owner,
                 f"{owner} {selection.version(owner)} lacks functions that {package} {selection.version(package)} imports",
                 evidence=(library.path, *lacking[:4]),
-                chain=selection.why(owner),
+                dependency_paths=selection.why(owner),
                 fix="" if pinned else f"raise {owner} to the CUDA release of {package}",
                 remedies=[RemoveKey(f"packages.{owner}", "what the others require")] if pinned else [],
             )
@@ -91,7 +91,7 @@ def cuda_majors_mixed(selection: Selection, given: CheckInput) -> Iterator[Findi
                 "cuda-majors-mixed",
                 names[0],
                 f"{' and '.join(sorted(names))} are one library for two CUDA majors",
-                chain=[line for name in sorted(names) for line in selection.why(name)],
+                dependency_paths=[line for name in sorted(names) for line in selection.why(name)],
                 remedies=[RunCommand(why, f"find out who requires the other {stem}")],
             )
 

@@ -39,7 +39,7 @@ def file_conflict(contents: SetContents, given: CheckInput, selection: Selection
             f"{' and '.join(packages)} own {counted(len(paths), 'path')} with different content, "
             "and the profile names none of them",
             evidence=sorted(paths)[:4],
-            chain=[line for p in packages for line in selection.why(p)],
+            dependency_paths=[line for p in packages for line in selection.why(p)],
             fix=words_of([remedy]),
             remedies=[remedy] if decided else [],
         )

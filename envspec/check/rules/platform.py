@@ -19,7 +19,7 @@ def wheel_missing(selection: Selection) -> Iterator[Finding]:
                 name,
                 f"{one} has no wheel for CPython {selection.target.minor} on {selection.target.machine} with this glibc",
                 evidence=[f.filename for f in one.package.files][:6],
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix="use another Python (--python), or pin a version that has one",
             )
 
@@ -32,7 +32,7 @@ def sdist(selection: Selection, given: CheckInput) -> Iterator[Finding]:
                 "sdist",
                 name,
                 f"{one} would be built from source: {one.file.filename}",
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix=f'pin a version with a wheel, or allow it: resolve.allow-sdists = ["{name}"]',
             )
 
@@ -52,7 +52,7 @@ def requires_python(selection: Selection) -> Iterator[Finding]:
                 "requires-python",
                 name,
                 f"{one} requires Python {one.requires_python}, this is {selection.target.python}",
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix="narrow python.versions in the profile and lock again",
             )
 
@@ -68,6 +68,6 @@ def yanked(selection: Selection, notices: IndexNotices, given: CheckInput) -> It
                 name,
                 f"{one} was yanked from the index",
                 evidence=(reason,) if reason else (),
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 remedies=[RunCommand(command, "take another release")],
             )

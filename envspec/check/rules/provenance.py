@@ -44,7 +44,7 @@ def local_label_claim(given: CheckInput, selection: Selection) -> Iterator[Findi
                 "local-label-claim",
                 "torch",
                 f"the profile claims torch {version.public}+{request.local}, the locked build is {actual}",
-                chain=selection.why("torch"),
+                dependency_paths=selection.why("torch"),
                 fix=f'write torch = "{version.public}+{actual}"',
             )
 
@@ -71,7 +71,7 @@ def known_broken(selection: Selection) -> Iterator[Finding]:
                 "known-broken",
                 row.package,
                 f"{row.package} {first} does not work beside {row.beside} {second}: {row.why}",
-                chain=(*selection.why(row.package), *selection.why(row.beside)),
+                dependency_paths=(*selection.why(row.package), *selection.why(row.beside)),
                 fix=row.fix,
             )
 

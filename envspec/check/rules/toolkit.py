@@ -60,7 +60,7 @@ def _other_release(
             f"{toolkit.packages['nvcc']} {toolkit.versions['nvcc']}",
             f"{package} {toolkit.versions[component]}",
         ),
-        chain=selection.why(package),
+        dependency_paths=selection.why(package),
         fix="" if (remedies := _take_part(package, toolkit, given)) else _without_override(package, given),
         remedies=remedies,
     )
@@ -108,7 +108,7 @@ def toolkit_incomplete(
                 "toolkit-incomplete",
                 row.package,
                 f"no {row.component} package: the copy in {row.also_in} is laid into the toolkit",
-                chain=selection.why(row.also_in),
+                dependency_paths=selection.why(row.also_in),
             )
             continue
         remedies = _take_toolkit(toolkit)
@@ -132,7 +132,7 @@ def toolkit_no_nvcc(toolkit: ToolkitReleases, selection: Selection) -> Iterator[
             "toolkit-no-nvcc",
             package,
             f"{package} {toolkit.versions['nvcc']} brings ptxas, but no nvcc: no wheel of CUDA {nvcc[0]} holds one",
-            chain=selection.why(package),
+            dependency_paths=selection.why(package),
             fix='ask for a toolkit whose wheels hold a compiler: [cuda] toolkit = "13.2.1"',
         )
 
@@ -150,6 +150,6 @@ def torch_toolkit_major(toolkit: ToolkitReleases, selection: Selection) -> Itera
             f"torch {selection.version('torch')} is built for CUDA {built_for[0]}.{built_for[1]}, "
             f"the compiler is of CUDA {nvcc[0]}.{nvcc[1]}",
             evidence=(f"{toolkit.packages['nvcc']} {toolkit.versions['nvcc']}",),
-            chain=(*selection.why("torch"), *selection.why(toolkit.packages["nvcc"])),
+            dependency_paths=(*selection.why("torch"), *selection.why(toolkit.packages["nvcc"])),
             fix=f"use a CUDA {built_for[0]} toolkit, or a torch build for CUDA {nvcc[0]}",
         )

@@ -235,7 +235,7 @@ def in_other_words(found: Report) -> Report:
             subject="quelque chose",
             message=f"asks for nothing==9, the set has nothing {number}",
             evidence=("nvidia-cuda-nvcc 99.9.9",),
-            chain=("torch 1.0.0 <- something else",),
+            dependency_paths=("torch 1.0.0 <- something else",),
             fix="faites autrement",
             remedies=one.remedies,
         )

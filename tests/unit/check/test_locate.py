@@ -96,7 +96,7 @@ def test_a_release_that_is_yanked_later_is_reported_within_an_hour(
         "lib 1 was yanked from the index",
     )
     assert found.evidence == ('reason: "it forgets things"',)
-    assert found.chain == ("lib 1 <- app 1 (>=1) <- your profile",)
+    assert found.dependency_paths == ("lib 1 <- app 1 (>=1) <- your profile",)
     assert found.fix == f"take another release: envspec lock {profile.path} --upgrade-package lib"
     index.yanked.clear()
     an_hour_later(own_cache)

@@ -283,10 +283,12 @@ def test_cccl_may_come_from_flashinfer(world: World) -> None:
     assert [(f.code, f.severity) for f in world.findings()] == [("toolkit-incomplete", Severity.NOTE)]
 
 
-def test_the_chain_goes_down_to_the_profile(world: World) -> None:
+def test_the_dependency_path_goes_down_to_the_profile(world: World) -> None:
     world.pin(nvidia_nvvm="13.5.37")
     (found,) = world.findings()
-    assert found.chain == ("nvidia-nvvm 13.5.37 <- nvidia-cuda-nvcc 13.2.78 (any version) <- your profile",)
+    assert found.dependency_paths == (
+        "nvidia-nvvm 13.5.37 <- nvidia-cuda-nvcc 13.2.78 (any version) <- your profile",
+    )
 
 
 def test_the_whole_text_of_an_abi_finding(world: World) -> None:
@@ -324,7 +326,7 @@ def test_json_has_a_version_and_all_fields(world: World) -> None:
         "subject",
         "message",
         "evidence",
-        "chain",
+        "dependency_paths",
         "fix",
         "remedies",
     ]
