@@ -69,7 +69,7 @@ def build_manifest(
             for p, f in needed_files(lock, python)
         ),
         winners=venv.winners,
-        precedence=profile.winners,
+        precedence=profile.precedence,
         findings=findings,
         allowed=inputs.allowed,
         toolkit=toolkit,

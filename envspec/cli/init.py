@@ -8,6 +8,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from envspec.cli.options import json_option
+from envspec.cli.render import render_started
+from envspec.cli.show import show
 from envspec.data.gpus import Gpu, gpu_reported, gpu_typed, known_gpus
 from envspec.fs import write_synced
 from envspec.host.gpus import gpus_of_host
@@ -17,6 +20,18 @@ from envspec.profile import read_profile
 from envspec.profile.starter import Stack, stacks, starter
 from envspec.profile.strict import nearest
 from envspec.report.errors import UsageError
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `init`: the profile that was written. `lock` is empty where the stack's lock does not fit it."""
+
+    version: int = 1
+    command: str = "init"
+    profile: str
+    lock: str
+    stack: str
+    gpu: str
+    arch: str
 
 
 @click.command("init")
@@ -32,7 +47,8 @@ from envspec.report.errors import UsageError
 @click.option(
     "--stack", "stack_name", default="sglang", show_default=True, metavar="NAME", help="What is to be served."
 )
-def init_command(file: Path, gpu_name: str, stack_name: str) -> None:
+@json_option
+def init_command(file: Path, gpu_name: str, stack_name: str, as_json: bool) -> None:
     """Write a profile for your GPU into FILE, with the lock of a shipped stack.
 
     `envspec profiles` lists the stacks and the GPUs. An existing FILE is never overwritten.
@@ -52,9 +68,17 @@ def init_command(file: Path, gpu_name: str, stack_name: str) -> None:
     lock = read_lock(stack.path.with_suffix(".lock"))
     profile = read_profile(file)
     # The GPU does not decide which packages are taken: the stack's lock is this profile's lock.
-    if lock is not None and lock.profile_digest == profile.lock_digest:
+    fits = lock is not None and lock.profile_digest == profile.lock_digest
+    if lock is not None and fits:
         write_lock(profile.lock_path, msgspec.structs.replace(lock, profile_name=file.name))
-    click.echo(f"{file}: {stack.name} for {gpu.name} ({gpu.compiles_for}); next: envspec build {file}")
+    started = Started(
+        profile=str(file),
+        lock=str(profile.lock_path) if fits else "",
+        stack=stack.name,
+        gpu=gpu.name,
+        arch=str(gpu.compiles_for),
+    )
+    show(started, render_started, as_json=as_json)
 
 
 def _stack(name: str) -> Stack:

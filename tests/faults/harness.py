@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.command import ENVSPEC, environment
-from tests.support.site import PACKAGES, WINNERS, TrustSite
+from tests.support.site import PACKAGES, STATE_NAMES, WINNERS, TrustSite
 
-STATE_NAMES = {"generations", "jit", "last", "lock", "owner", "toolchains"}
 OUT_NAMES = {".envspec", "cuda", "current", "envspec.json", "sglang_env.sh", "venv"}
 ERRNO = {"EIO": 5, "ENOSPC": 28, "EROFS": 30, "EDQUOT": 122}
 
