@@ -38,7 +38,7 @@ from envspec.report.text import count_findings, render_finding
 from envspec.toolkit.layout import LAYOUT_VERSION
 from envspec.toolkit.toolchain import Toolchain, lay_toolchain
 from envspec.uv.run import Uv
-from envspec.venv.disk_space import require_room
+from envspec.venv.disk_space import require_disk_space
 from envspec.venv.install import Venv, install
 from envspec.venv.interpreter import choose_python
 
@@ -257,7 +257,7 @@ class _Build:
         with self.progress.stage("install") as stage:
             uv = self.uv.with_reporter(stage.detail)
             files = needed_files(lock, self.python)
-            require_room(files, self.output.root, uv, self.progress.note)
+            require_disk_space(files, self.output.root, uv, self.progress.note)
             venv = install(self.profile, lock, self.python, uv, generation.venv, self.output.work / "install")
             count = sum(len(p.rows) for p in venv.packages)
             stage.result = f"{len(venv.packages)} packages, {count} files"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from envspec.data.caller import CacheDirectory, cache_directories
 from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
+from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding, error, note, warning
+from envspec.venv.disk_space import size_of_environment
 
 _GIB = 1 << 30
-ENVIRONMENT = 12 * _GIB
-"""The first profile takes 9.0 GB on disk, its kernels and the wheels' cache the rest."""
 _TIGHT = 2 * _GIB
+"""For what JIT compilers make and keep: envspec's own judgement, no measurement."""
 _FULL = _GIB // 2
 
 
@@ -27,7 +29,7 @@ def host_disk(host: Host, wanted: Wanted) -> Iterator[Finding]:
     if space is None:
         return
     built = host.exists(f"{wanted.out}/envspec.json")
-    needed = _TIGHT if built else ENVIRONMENT
+    needed = _TIGHT if built else size_of_environment(wanted.profile) + _TIGHT
     evidence = [f"{host.nearest(wanted.out)}: {gib(space.free)} free of {gib(space.total)}"]
     if space.free < _FULL:
         yield error(
@@ -35,7 +37,8 @@ def host_disk(host: Host, wanted: Wanted) -> Iterator[Finding]:
             fix="free space (envspec gc removes old generations), or name another --out",
         )  # fmt: skip
     elif space.free < needed:
-        for_what = "what the JITs compile" if built else "an environment of the size of the shipped profile"
+        whose = "this profile" if wanted.profile is not None else "the first shipped profile"
+        for_what = "what the JITs compile" if built else f"the environment of {whose}"
         yield warning(
             "host-disk",
             wanted.out,
@@ -117,10 +120,17 @@ def host_caches(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )  # fmt: skip
     looked_at: set[str] = set()
     for cache in cache_directories():
-        path = host.environ.get(cache.variable) or f"{home}/{cache.below}"
+        path = _place(host, wanted, cache, home)
         if path.startswith("/") and path not in looked_at:
             looked_at.add(path)
             yield from _cache(host, path, cache)
+
+
+def _place(host: Host, wanted: Wanted, cache: CacheDirectory, home: str) -> str:
+    if cache.variable == "UV_CACHE_DIR":  # uv.toml may name it, too, which only uv reads
+        with contextlib.suppress(EnvspecError):
+            return wanted.uv.cache_directory()
+    return host.environ.get(cache.variable) or f"{home}/{cache.below}"
 
 
 def _cache(host: Host, path: str, cache: CacheDirectory) -> Iterator[Finding]:
