@@ -27,7 +27,7 @@ MAX_DIGITS = 15
 
 
 def max_jobs(memory_per_job: int, host: HostFiles | None = None, *, headroom: int = 0) -> int:
-    """Return the number of jobs: at least 1, no more than the processors this process may use, nor than fit into the free memory."""
+    """Return the number of jobs: at least 1, no more than the processors of this process, nor than fit into the free memory."""
     jobs = len(os.sched_getaffinity(0))
     free = available_memory(host or HostFiles())
     if free is not None:
