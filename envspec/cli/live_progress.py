@@ -10,8 +10,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from envspec.cli.progress import seconds
-from envspec.report.progress import Stage
+from envspec.report.progress import Stage, seconds
 
 
 class LiveProgress:

@@ -8,12 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from envspec.report.progress import Progress, Stage
-
-
-def seconds(since: float) -> str:
-    """Return the time that has passed since a moment of the monotonic clock, for people."""
-    return f"{time.monotonic() - since:.1f} s"
+from envspec.report.progress import Progress, Stage, seconds
 
 
 class PlainProgress:

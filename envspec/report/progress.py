@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+import time
+from typing import Protocol
 
-if TYPE_CHECKING:
-    pass
+
+def seconds(since: float) -> str:
+    """Return the time that has passed since a moment of the monotonic clock, for people."""
+    return f"{time.monotonic() - since:.1f} s"
 
 
 class Stage:
