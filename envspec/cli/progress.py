@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
+from envspec.report.findings import Finding
 from envspec.report.progress import Progress, Stage
+from envspec.report.text import render_finding
 
 
 def _seconds(since: float) -> str:
@@ -35,8 +37,8 @@ class PlainProgress:
             raise
         self.note(f"{name:<9} {stage.result} ({_seconds(started)})")
 
-    def note(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+    def note(self, what: str | Finding) -> None:
+        print(_text(what), file=self._stream, flush=True)
 
 
 class LiveProgress:
@@ -67,10 +69,14 @@ class LiveProgress:
         done = Text("✓ ", style="green") + label + Text(stage.result)
         self._console.print(done + Text(f" ({_seconds(started)})", style="dim"))
 
-    def note(self, text: str) -> None:
+    def note(self, what: str | Finding) -> None:
         from rich.text import Text
 
-        self._console.print(Text(text))
+        self._console.print(Text(_text(what)))
+
+
+def _text(what: str | Finding) -> str:
+    return render_finding(what) if isinstance(what, Finding) else what
 
 
 def _one_line(text: str, width: int) -> str:

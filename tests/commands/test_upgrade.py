@@ -13,6 +13,7 @@ from tests.support.command import ENVSPEC, environment, on_disk
 from tests.support.site import PACKAGES, WINNERS, TrustSite
 from tests.support.wheels import make_wheel
 
+STAGES = ("profile", "lock", "check", "install", "toolkit", "script", "audit", "smoke", "publish")
 OPEN = PACKAGES.replace('app = "1.0"', 'app = ">=1"').replace('lib = "1.0"', 'lib = ">=1"')
 
 
@@ -71,6 +72,8 @@ def test_yes(one: Upgradable) -> None:
     assert code == 0, err
     assert out == f"  ~ app 1.0 -> 2.0\n  ~ lib 1.0 -> 2.0\nsource '{one.name}/sglang_env.sh'\n"
     assert one.versions() == ["2.0", "2.0"] and "app==2.0" in one.lock.read_text()
+    stages = [line.split()[0] for line in err.splitlines()]
+    assert [name for name in stages if name in STAGES] == list(STAGES), err
     assert one.site.call("rollback", "--out", one.name).code == 0
     assert one.versions() == ["1.0", "1.0"]
     assert one.upgrade("--yes")[1] == "nothing was changed\n"
@@ -86,6 +89,28 @@ def test_one_package_and_an_answer(one: Upgradable) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 0), ("\n", 0), ("", 130)])
 def test_no(one: Upgradable, answer: str, code: int) -> None:
     assert one.upgrade(answer=answer)[0] == code
+    assert one.kept() == one.before
+
+
+def test_nobody_builds_there_while_it_asks(one: Upgradable) -> None:
+    """What the user says yes to is what gets built."""
+    pipe = subprocess.PIPE
+    asking = subprocess.Popen(
+        [*ENVSPEC, "upgrade", one.profile.name, "--python", sys.executable, "--out", one.name],
+        cwd=one.site.root, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert asking.stdin is not None and asking.stdout is not None
+    assert asking.stdout.readline() == b"  ~ app 1.0 -> 2.0\n"
+    building = subprocess.Popen(
+        [*ENVSPEC, "build", one.profile.name, "--python", sys.executable, "--out", one.name],
+        cwd=one.site.root, env=environment(), stdout=pipe, stderr=pipe, text=True,
+    )  # fmt: skip
+    assert building.stderr is not None
+    building.stderr.readline()  # the profile
+    assert building.stderr.readline().startswith(f"waiting for process {asking.pid} ")
+    asking.communicate(b"n\n", timeout=60)
+    out, _ = building.communicate(timeout=60)
+    assert (asking.returncode, building.returncode) == (0, 0) and out.startswith("nothing to do")
     assert one.kept() == one.before
 
 
