@@ -61,7 +61,7 @@ def ensured(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[
 
     def resolve(*args: object, upgrade: Sequence[str] | None, **options: object) -> Resolution:
         upgrades.append(upgrade)
-        return Resolution(lock=lock("2.0", profile), graph=Graph((), ()))
+        return Resolution(lock=lock("2.0", profile), graph=Graph((), ()), metadata={})
 
     monkeypatch.setattr(ensure_module, "resolve", resolve)
     return upgrades
