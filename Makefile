@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROFILE ?= profiles/rtx-pro-6000.toml
 OUT ?= out
+# More options for pytest, in every lane: make test PYTEST='-k lock'
+PYTEST ?=
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: help
 help: ## list the targets
@@ -19,10 +22,6 @@ $(BIN)/envspec: pyproject.toml
 build: $(BIN)/envspec ## bootstrap the tool and build $(PROFILE) into $(OUT)
 	$(BIN)/envspec build $(PROFILE) --out $(OUT)
 
-.PHONY: deps
-deps: $(BIN)/envspec ## what the tests need beyond Python: zsh, busybox
-	@scripts/install-test-deps
-
 .PHONY: check
 check: $(BIN)/envspec ## lint, format and types
 	$(BIN)/ruff check --quiet .
@@ -30,13 +29,28 @@ check: $(BIN)/envspec ## lint, format and types
 	$(BIN)/mypy
 
 .PHONY: test
-test: deps check ## check, then every test
-	$(BIN)/python -m pytest
+test: check ## check, then the tests that need no network, no root and no GPU
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST)
+
+.PHONY: test-real
+test-real: $(BIN)/envspec ## tests on real wheels, downloaded once into uv's cache
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST) tests/real
+
+.PHONY: test-faults
+test-faults: $(BIN)/envspec ## kills, full disks, lost networks: a few of each kind
+	$(BIN)/python -m pytest $(PYTEST) tests/faults
+
+.PHONY: test-all
+test-all: deps test test-real test-faults ## every lane
+
+.PHONY: deps
+deps: ## as root: install what some tests need (zsh, busybox, linkers); they are skipped without
+	@scripts/install-test-deps
 
 .PHONY: acceptance
 acceptance: $(BIN)/envspec ## build the real profile and compile with every JIT in it, without a GPU
 	$(BIN)/python -m tests.acceptance.run --out $(OUT)
-	$(BIN)/python -m pytest -m built tests/acceptance
+	$(BIN)/python -m pytest $(PYTEST) tests/acceptance
 
 .PHONY: reproduce
 reproduce: $(BIN)/envspec ## is it the same environment wherever it is built? beside plain uv
@@ -48,4 +62,4 @@ faults: $(BIN)/envspec ## hundreds of faults (as root): what becomes of the envi
 
 .PHONY: clean
 clean: ## remove what make made, but not environments
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -50,7 +50,7 @@ def main() -> int:
     show("closure", "ldd -r", *once(lambda: ldd(environment, paths)), beside=closure)
     taken = once(lambda: read_names(paths[:: max(1, len(paths) // SAMPLE)]))
     factor = size_of_sample(paths)
-    show("closure", "pyelftools, scaled", *(seconds * factor for seconds in taken), beside=closure)
+    show("closure", "pyelftools, scaled", taken[0] * factor, taken[1] * factor, beside=closure)
 
     gpu = repeated(lambda: read_gpu_inventory(venv, environment.site_packages))
     show("GPU code", "envspec", *gpu)

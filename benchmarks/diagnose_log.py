@@ -94,7 +94,7 @@ def measured(command: list[str]) -> tuple[float, float, bytes]:
 def report(name: str, path: Path, expected: bytes) -> None:
     """One line of the result."""
     grep = min(measured(["grep", "-c", "-i", "error", str(path)])[0] for _ in range(3))
-    runs = [measured([sys.executable, "-m", "envspec.diagnose", str(path), "--json"]) for _ in range(3)]
+    runs = [measured([sys.executable, "-m", "envspec", "diagnose", str(path), "--json"]) for _ in range(3)]
     seconds, memory, output = min(runs)
     found = "found" if expected in output else "NOT FOUND"
     print(

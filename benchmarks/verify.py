@@ -29,8 +29,8 @@ def main() -> int:
         requirements = Path(work) / "requirements.txt"
         requirements.write_text("".join(f"{p.name}=={p.version}\n" for p in manifest.packages))
         envspec = [sys.executable, "-m", "envspec", "verify", "--out", str(out)]
-        uv = [find_uv(), "pip"]
-        commands = {
+        uv = [str(find_uv()), "pip"]
+        commands: dict[str, list[str]] = {
             "envspec verify": envspec,
             "envspec verify --hash": [*envspec, "--hash"],
             "uv pip check": [*uv, "check", "--python", python],

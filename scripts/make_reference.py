@@ -175,6 +175,14 @@ def _cli() -> list[str]:
         "",
         "`run` is replaced by its command, so its exit code is that of the command.",
         "",
+        "## JSON",
+        "",
+        "With `--json` a command prints one JSON object on standard output, however it ends; progress, questions and",
+        "warnings stay on standard error. An object with `error` is an error: a wrong call, a profile that cannot be read, an",
+        "interruption. It has the fields of the text form (`code`, `what`, `where`, `why`, `fix`) and `exit`, the exit code;",
+        "beside it, `findings` are those of the check that ended a build. All other objects are results. The schema of all of",
+        "them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
+        "",
     ]
     for name, command in cli.commands.items():
         lines += [*_command(name, command), ""]

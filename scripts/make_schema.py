@@ -20,6 +20,7 @@ from envspec.cli.built import Built
 from envspec.cli.check_names import CheckNames
 from envspec.cli.explain import Explained
 from envspec.cli.generations import CurrentGeneration
+from envspec.cli.init import Started
 from envspec.cli.lock import Locked
 from envspec.cli.profiles import NamedProfiles
 from envspec.cli.why import Requirers
@@ -44,6 +45,7 @@ RESULTS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "explain": (Explained,),
     "gc": (GcResult,),
     "generations": (GenerationList,),
+    "init": (Started,),
     "lock": (Locked,),
     "match": (MatchTable,),
     "probe": (ProbeReport, CheckNames),

@@ -47,7 +47,7 @@ def process_environment(
             kept = [element for element in kept if not element.rstrip("/").endswith("/stubs")]
         env[entry.name] = ":".join([*front, *kept])
     if not env.get(settings.computed):
-        env[settings.computed] = str(max_jobs(values.memory_per_job, host))
+        env[settings.computed] = str(max_jobs(values.memory_per_job, host, headroom=values.memory_headroom))
     for setting in settings.plain:
         env[setting.name] = places[setting.value.base] + setting.value.text
     return env

@@ -17,14 +17,15 @@ SCRIPT = "sglang_env.sh"
 class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
     """What distinguishes one environment from another.
 
-    `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` is in
-    bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's order; `prompt` is a
-    name to show. Raises UsageError `script-value` for what cannot stand in a script.
+    `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` and
+    `memory_headroom` are in bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's
+    order; `prompt` is a name to show. Raises UsageError `script-value` for what cannot stand in a script.
     """
 
     toolchain: str
     arch: str
     memory_per_job: int
+    memory_headroom: int = 0
     site_packages: str
     variables: tuple[tuple[str, str], ...] = ()
     prompt: str = "envspec"
@@ -34,6 +35,12 @@ class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
         _require(re.fullmatch(r"[1-9][0-9]?\.[0-9][af]?", self.arch), "arch", self.arch, "like 12.0a")
         _require(
             0 < self.memory_per_job < 2**62, "memory_per_job", str(self.memory_per_job), "a positive number"
+        )
+        _require(
+            0 <= self.memory_headroom < 2**62,
+            "memory_headroom",
+            str(self.memory_headroom),
+            "zero or a positive number",
         )
         _require(
             _stays_below(self.site_packages),

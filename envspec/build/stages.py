@@ -98,6 +98,7 @@ def write_script(
             arch=plan.profile.gpu.arch.dotted,
             site_packages=venv.site_packages.relative_to(venv.path).as_posix(),
             memory_per_job=plan.profile.memory_per_job,
+            memory_headroom=plan.profile.memory_headroom,
             variables=plan.profile.environment,
             prompt=plan.profile.name,
         )

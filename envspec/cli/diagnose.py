@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from envspec.cli.options import json_option
-from envspec.cli.output_facts import facts_of_output
 from envspec.cli.show import show
 from envspec.diagnose import Diagnosis, diagnose, render_text
 from envspec.report.errors import UsageError
@@ -33,7 +32,11 @@ def diagnose_command(log: str, out: Path | None, as_json: bool) -> None:
 
 def _diagnosis(log: str, out: Path | None) -> Diagnosis:
     """Read the log. Raises UsageError `log-unreadable`, or `output-missing` for an `out` that is none."""
-    facts = facts_of_output(out) if out is not None else None
+    facts = None
+    if out is not None:
+        from envspec.cli.output_facts import facts_of_output  # slow to import, and most calls do without
+
+        facts = facts_of_output(out)
     try:
         if log == "-":
             return diagnose(sys.stdin.buffer, facts=facts)

@@ -19,6 +19,7 @@ class Verb(NamedTuple):
 
 # The order is that of `envspec --help`. A test compares each line with the first sentence of the command's own help.
 VERBS = (
+    Verb("init", "init", "Write a profile for your GPU into FILE, with the lock of a shipped stack."),
     Verb("build", "build", "Build the environment of PROFILE, or say that it is up to date."),
     Verb("lock", "lock", "Write the lock of PROFILE, or update it and show what changed."),
     Verb("check", "check", "Check whether the locked set of PROFILE can work, before the download."),
@@ -38,7 +39,7 @@ VERBS = (
     Verb("gc", "generations", "Remove old generations and toolchains that nothing needs and no process uses."),
     Verb("digest", "generations", "Print the environment digest: the same wherever the same environment was built."),
     Verb("diff", "diff", "Compare A with B: generation numbers, manifests, outputs, locks or profiles."),
-    Verb("profiles", "profiles", "List the shipped profiles, which can be named instead of a path."),
+    Verb("profiles", "profiles", "List the shipped profiles and stacks, and the GPUs that `envspec init` knows."),
 )  # fmt: skip
 
 

@@ -22,8 +22,19 @@ from envspec.report.errors import Exit, Terminated
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="envspec")
-def cli() -> None:
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Show every command that is run, with its input and its changed variables; -vv also what it prints.",
+)
+@click.pass_context
+def cli(context: click.Context, verbose: int) -> None:
     """Turn a TOML profile into a Python environment whose kernels compile."""
+    if verbose:
+        from envspec.cli.verbose import commands_shown
+
+        context.with_resource(commands_shown(output=verbose > 1))
 
 
 def main() -> NoReturn:

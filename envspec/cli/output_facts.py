@@ -6,13 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from envspec.diagnose.environment import EnvironmentFacts, facts_of
+from envspec.diagnose.environment import EnvironmentFacts
 from envspec.host.driver import loaded_driver
 from envspec.host.machine import Host
 from envspec.integrity.drift import find_drift
 from envspec.output.directory import existing
 from envspec.output.manifest import read_head
 from envspec.report.errors import EnvspecError, UsageError
+from envspec.venv.owners import distributions
 
 
 def facts_of_output(out: Path) -> EnvironmentFacts:
@@ -24,7 +25,7 @@ def facts_of_output(out: Path) -> EnvironmentFacts:
             where="--out",
             fix="name the output directory of a build: --out DIR",
         )
-    facts = msgspec.structs.replace(facts_of(out), driver=loaded_driver(Host()) or "")
+    facts = EnvironmentFacts(packages=packages_of(out), driver=loaded_driver(Host()) or "")
     try:
         head = read_head(out / "envspec.json")
     except EnvspecError:
@@ -36,6 +37,15 @@ def facts_of_output(out: Path) -> EnvironmentFacts:
         built={package.name: package.version for package in head.packages},
         drifted=_has_drifted(out),
     )
+
+
+def packages_of(out: Path) -> dict[str, str]:
+    """Return names and versions of the distributions in the venv below an output directory, or in a venv itself."""
+    for root in (out / "venv", out):
+        sites = sorted(root.glob("lib/python3.*/site-packages"))
+        if packages := {found.name: found.version for site in sites for found in distributions(site)}:
+            return packages
+    return {}
 
 
 def _has_drifted(out: Path) -> bool:

@@ -63,7 +63,7 @@ def _run(names: tuple[str, ...], out: Path, logs: Path | None, progress: Progres
             python=generation.venv / "bin" / "python",
             environment=environment,
             work=work,
-            slots=compiler_slots(environment, values.memory_per_job),
+            slots=compiler_slots(environment, values.memory_per_job, values.memory_headroom),
             memory_per_slot=values.memory_per_job,
         )
         for ended in run_all(rows, setting, lambda running: stage.detail(", ".join(running))):

@@ -6,17 +6,15 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from typing import TextIO
 
 from envspec.report.findings import Finding
 from envspec.report.progress import Progress, Stage
-from envspec.report.text import render_finding
+from envspec.report.text import note_text
 
 
-def _seconds(since: float) -> str:
+def seconds(since: float) -> str:
+    """Return the time that has passed since a moment of the monotonic clock, for people."""
     return f"{time.monotonic() - since:.1f} s"
 
 
@@ -33,64 +31,21 @@ class PlainProgress:
         try:
             yield stage
         except BaseException:
-            self.note(f"{name:<9} failed after {_seconds(started)}")
+            self.note(f"{name:<9} failed after {seconds(started)}")
             raise
-        self.note(f"{name:<9} {stage.result} ({_seconds(started)})")
+        self.note(f"{name:<9} {stage.result} ({seconds(started)})")
 
     def note(self, what: str | Finding) -> None:
-        print(_text(what), file=self._stream, flush=True)
-
-
-class LiveProgress:
-    """A spinner with the current detail on a terminal; finished stages stay above it."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
-        from rich.text import Text
-
-        started = time.monotonic()
-        label = Text(f"{name:<9} ", style="bold")
-        with self._console.status(label) as status:
-            stage = Stage(
-                lambda text: status.update(
-                    label + Text(_one_line(text, self._console.width - 14), style="dim")
-                )
-            )
-            try:
-                yield stage
-            except BaseException:
-                self._console.print(
-                    Text("✗ ", style="red") + label + Text(f"failed after {_seconds(started)}")
-                )
-                raise
-        done = Text("✓ ", style="green") + label + Text(stage.result)
-        self._console.print(done + Text(f" ({_seconds(started)})", style="dim"))
-
-    def note(self, what: str | Finding) -> None:
-        from rich.text import Text
-
-        self._console.print(Text(_text(what)))
-
-
-def _text(what: str | Finding) -> str:
-    return render_finding(what) if isinstance(what, Finding) else what
-
-
-def _one_line(text: str, width: int) -> str:
-    line = "".join(c if c.isprintable() else " " for c in text.strip())
-    return line[: max(width, 10)]
+        print(note_text(what), file=self._stream, flush=True)
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
     """The display that fits the stream (standard error by default)."""
     stream = stream or sys.stderr
     if stream.isatty():
-        from rich.console import Console
+        from envspec.cli.live_progress import LiveProgress  # and rich with it, which a pipe need not wait for
 
-        return LiveProgress(Console(file=stream))
+        return LiveProgress(stream)
     return PlainProgress(stream)
 
 

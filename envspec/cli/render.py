@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from envspec.check.match import MatchTable
     from envspec.cli.built import Built
     from envspec.cli.check_names import CheckNames
+    from envspec.cli.init import Started
     from envspec.cli.why import Requirers
     from envspec.integrity.repair import Repaired
     from envspec.output.difference import Difference
@@ -91,6 +92,12 @@ def _source_line(script: str) -> str:
     if path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
     return f"source {shlex.quote(str(path))}"
+
+
+def render_started(started: Started) -> Iterator[str]:
+    """Yield what was written, and the line that a user types next."""
+    file = started.profile
+    yield f"{file}: {started.stack} for {started.gpu} ({started.arch}); next: envspec build {shlex.quote(file)}"
 
 
 def render_checks(found: CheckNames) -> Iterator[str]:

@@ -14,6 +14,7 @@ import click
 
 from envspec.activation.process import process_environment
 from envspec.cli.options import out_option
+from envspec.host.commands import Command, announce
 from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.report.errors import UsageError
@@ -46,6 +47,7 @@ def _become(out: Path, command: Sequence[str]) -> NoReturn:
             where=f"PATH of the environment in {out}",
             fix="check its name; what a package brings has to be in the profile",
         )
+    announce(Command(arguments=(found, *command[1:]), environment=environment))
     sys.stdout.flush()
     sys.stderr.flush()
     # Python ignores these, and what is ignored stays so in the command: `envspec run -- yes | head` would not end.

@@ -21,7 +21,12 @@ def load_toml(text: str) -> dict[str, Any]:
     return found
 
 
+def load_file(path: Path) -> dict[str, Any]:
+    """Parse a TOML file that comes with envspec."""
+    return load_toml(path.read_text(encoding="utf-8"))
+
+
 def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
     """The rows (`[[row]]`) of `data/NAME.toml`, checked against their type."""
-    text = (Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert(load_toml(text)["row"], tuple[row, ...])  # type: ignore[valid-type]
+    table = load_file(Path(__file__).parent / f"{name}.toml")
+    return msgspec.convert(table["row"], tuple[row, ...])  # type: ignore[valid-type]

@@ -1,12 +1,15 @@
 """`envspec diagnose`: finds the root cause in the log of a server, a JIT compiler, an installer or a build.
 
-    scanning    bytes      -> lines worth looking at    one pass, bounded memory
-    lines       a line     -> messages                  prefixes, colours, progress bars
-    evidence    a message  -> a sign                    by structure, in any language
-    knowledge   tables     -> families, misleading and harmless lines
-    reading     messages   -> groups                    what each worker is in the middle of
-    judging     groups     -> Diagnosis                 cause, consequence, confidence
+    scanning      bytes           -> lines worth looking at    one pass, bounded memory
+    lines         a line          -> LogLine                   prefixes, colours, progress bars
+    forms         a LogLine       -> Sign                      by its form, in any language
+    classifying   a LogLine       -> rows of the tables        families, misleading and harmless lines
+    reading       LogLines        -> Evidence -> Problem       what each worker is in the middle of, what is tolerated
+    candidates    Observed        -> Candidates                what was survived, what was missed later
+    judging       Candidates      -> Diagnosis                 cause, others, confidence
+    answering     Problem         -> Cause                     the words
 
+What is known is data: families, misleading and harmless lines, phrases, and the one table of scores (`data/README.md`).
 It reads; it runs nothing, asks no network and touches no environment.
 """
 
@@ -33,11 +36,12 @@ def diagnose(stream: BinaryIO, *, facts: EnvironmentFacts | None = None) -> Diag
     from envspec.diagnose.reading import Reading
     from envspec.diagnose.scanning import lines_of
 
-    reading = Reading(knowledge())
+    tables = knowledge()
+    reading = Reading(tables)
     expected = 1
     for number, text in lines_of(stream):
         if number != expected:
             reading.leave_gap()
         reading.add(number, text)
         expected = number + 1
-    return judge(reading, facts)
+    return judge(reading.observed(), tables, facts)

@@ -1,17 +1,15 @@
 """What is known of the environment that a log comes from, and what it adds to a diagnosis.
 
-`EnvironmentFacts` is what the rest of envspec can fill in; `facts_of` reads what a venv says about itself without
-importing anything from it.
+`EnvironmentFacts` is what the rest of envspec can fill in.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
+from envspec.data.toolkit_components import component_of
 from envspec.diagnose.knowledge import Family
 
 _MENDS = {
@@ -33,12 +31,13 @@ _WAS_INSIDE = (
 )
 _NOT_PACKAGES = ("toolkit", "driver", "gpu")
 _TOOLKIT = {
-    "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
-    "ptxas and nvvm": ("nvidia-nvvm",),
-    "crt": ("nvidia-cuda-crt",),
-    "runtime headers": ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
-    "cccl": ("nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
+    "nvcc": "nvcc",
+    "nvvm": "ptxas and nvvm",
+    "crt": "crt",
+    "cudart": "runtime headers",
+    "cccl": "cccl",
 }
+"""The components of the toolkit that have to be of one release, and how an answer names them."""
 
 
 class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +45,6 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     packages: Mapping[str, str] = {}
     """Distribution names in normal form and their versions."""
-    toolkit: Mapping[str, str] = {}
-    """Parts of the CUDA toolkit and their versions, such as nvcc and runtime headers."""
     driver: str = ""
     gpu_arch: str = ""
     built: Mapping[str, str] = {}
@@ -57,19 +54,11 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
     inside: bool = False
     """The log is known to come from this environment."""
 
-
-def facts_of(out: Path) -> EnvironmentFacts:
-    """What the venv under an output directory (or a venv itself) says about its packages."""
-    packages: dict[str, str] = {}
-    for root in (out / "venv", out):
-        for info in root.glob("lib/python3.*/site-packages/*.dist-info"):
-            name, _, version = info.name[: -len(".dist-info")].rpartition("-")
-            if name:
-                packages[re.sub(r"[-_.]+", "-", name).lower()] = version
-        if packages:
-            break
-    toolkit = {part: packages[n] for part, names in _TOOLKIT.items() for n in names if n in packages}
-    return EnvironmentFacts(packages=packages, toolkit=toolkit)
+    @property
+    def toolkit(self) -> dict[str, str]:
+        """The parts of the CUDA toolkit that have to be of one release, and their versions."""
+        versions = {component_of(name): version for name, version in self.packages.items()}
+        return {named: versions[part] for part, named in _TOOLKIT.items() if part in versions}
 
 
 def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> tuple[str, str]:
@@ -115,7 +104,7 @@ def _changed(family: Family, facts: EnvironmentFacts) -> list[str]:
         return []
     names = set(family.packages)
     if "toolkit" in names:
-        names |= {name for row in _TOOLKIT.values() for name in row}
+        names |= {name for name in {*facts.built, *facts.packages} if component_of(name) in _TOOLKIT}
     changed = []
     for name in sorted(names & {*facts.built, *facts.packages}):
         was, now = facts.built.get(name), facts.packages.get(name)

@@ -1,4 +1,4 @@
-"""The tables of knowledge under `data/`: cause families, misleading lines, harmless lines, signs of life.
+"""The tables of knowledge under `data/`: families of causes, misleading lines, harmless lines, progress markers.
 
 A row holds cheap literals (`contains`, at least one has to be in the line) and patterns that are compiled only when a
 literal was seen, so that a table of a few hundred rows costs neither start-up time nor time per line. What the fields
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Literal, get_args
+from pathlib import Path
 
 import msgspec
 
+from envspec.data import load_file
 from envspec.diagnose.evidence import Kind
-from envspec.diagnose.tables import DATA, read_toml
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,8 +53,11 @@ class Family(_Row, frozen=True, kw_only=True):
     mends: str = ""
 
 
-class Noise(_Row, frozen=True, kw_only=True):
-    """A line that misleads: it follows from the cause, or gives advice that does not depend on it."""
+class MisleadingLine(_Row, frozen=True, kw_only=True):
+    """A line that misleads: it follows from the cause, or gives advice that does not depend on it.
+
+    `failure` means that the line proves that something failed.
+    """
 
     why: str
     failure: bool = False
@@ -68,12 +71,11 @@ class Harmless(_Row, frozen=True, kw_only=True):
     why: str
 
 
-class Marks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Signs of life and words that make a message tolerated."""
+class ProgressMarkers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a process prints when it has started (`ready`) and while it works (`working`)."""
 
     ready: tuple[str, ...]
-    progress: tuple[str, ...]
-    tolerated: str
+    working: tuple[str, ...]
     source: str
     as_of: str
 
@@ -86,66 +88,14 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fix: str
 
 
-class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All tables."""
 
     families: tuple[Family, ...]
-    noise: tuple[Noise, ...]
+    misleading: tuple[MisleadingLine, ...]
     harmless: tuple[Harmless, ...]
-    marks: Marks
+    progress: ProgressMarkers
     defaults: dict[Kind, Default]
-
-    def family(self, identifier: str) -> Family | None:
-        """The family of this name."""
-        return next((f for f in self.families if f.id == identifier), None)
-
-
-Table = Literal["families", "noise", "harmless"]
-_GRAM = 4
-
-
-class RowIndex:
-    """Finds the rows of which a literal is in a line, without trying all of them.
-
-    Each literal is filed under its first or last four characters. A line is cut into its runs of four characters, and only
-    the literals filed under one of them are looked for: 20 us a line in place of 300. Filing under the rarest four
-    would look for fewer still, but takes 15 ms at each start.
-    """
-
-    def __init__(self, tables: Knowledge) -> None:
-        self._filed: dict[str, list[tuple[str, Table, int]]] = {}
-        self._rows = {table: getattr(tables, table) for table in get_args(Table)}
-        for table, rows in self._rows.items():
-            for place, row in enumerate(rows):
-                for literal in row.contains:
-                    ends = (literal[:_GRAM], literal[-_GRAM:])
-                    end = min(ends, key=lambda gram: len(self._filed.get(gram, ())))
-                    self._filed.setdefault(end, []).append((literal, table, place))
-        self._body: str | None = None
-        self._places: dict[Table, list[int]] = {}
-
-    def match(self, table: Table, body: str) -> tuple[Any, dict[str, str]] | None:
-        """The first row of a table that applies to the line, and the named parts of the line."""
-        if body != self._body:
-            self._body, self._places = body, self._look_up(body)
-        for place in self._places.get(table, ()):
-            row = self._rows[table][place]
-            parts = row.match(body)
-            if parts is not None:
-                return row, parts
-        return None
-
-    def _look_up(self, body: str) -> dict[Table, list[int]]:
-        found: dict[Table, set[int]] = {}
-        for gram in _grams(body) & self._filed.keys():
-            for literal, table, place in self._filed[gram]:
-                if literal in body:
-                    found.setdefault(table, set()).add(place)
-        return {table: sorted(places) for table, places in found.items()}
-
-
-def _grams(text: str) -> set[str]:
-    return {text[i : i + _GRAM] for i in range(len(text) - _GRAM + 1)}
 
 
 @cache
@@ -155,21 +105,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @cache
 def knowledge() -> Knowledge:
-    """Read the tables, once a process."""
-    rows: dict[str, list[Any]] = {"family": [], "noise": [], "harmless": []}
-    for path in sorted(DATA.glob("*.toml")):
-        for key, value in read_toml(path).items():
-            if key in rows:
-                rows[key].extend(value)
-            else:
-                rows[key] = value
-    return msgspec.convert(
-        {
-            "families": rows["family"],
-            "noise": rows["noise"],
-            "harmless": rows["harmless"],
-            "marks": rows["marks"],
-            "defaults": rows["defaults"],
-        },
-        Knowledge,
-    )
+    """Read the tables, once a process. The families' files are read in the order of their names."""
+    data = Path(__file__).with_name("data")
+    families = [row for path in sorted(data.glob("families-*.toml")) for row in load_file(path)["family"]]
+    others = [load_file(data / f"{name}.toml") for name in ("misleading", "harmless", "progress", "defaults")]
+    tables = {name: table for file in others for name, table in file.items()}
+    return msgspec.convert({"families": families, **tables}, Knowledge)

@@ -1,4 +1,4 @@
-"""One physical line of a log, taken apart: what was written around the message, and the message itself.
+"""One physical line of a log, taken apart: what was written around each message, and the message itself.
 
 Servers, launchers, container runtimes and log shippers each put something in front of a line, and they nest. Here the
 layers are peeled off one by one; what identifies a worker is kept as `source`, so that interleaved workers can be
@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+
+import msgspec
 
 QUOTE_LIMIT = 16_384
 """Bytes of one line that are looked at and quoted. Longer lines are JSON dumps or base64, or they were made to hurt."""
 
-BODY_LIMIT = 4_096
-"""Characters of one message that are classified: its beginning, its end, and what is around the first word of failure."""
-
-_CUE = re.compile(
-    r"[Ee]rror|ERROR|atal|ailed|annot |not found|ndefined |xception|enied|No such|out of memory"
-)
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78c])")
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)"
@@ -59,35 +55,35 @@ _PREFIXES = tuple(
 _GLOG = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL"}
 _FIRST = frozenset("[(|-#{ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _JSON_KEYS = ("log", "message", "msg", "text", "event", "content")
+# Line ends that were lost when a log was pasted.
+_RELAYED = re.compile(r"(?<=.) (?=\([\w ]{1,60} pid=\d{1,9}[^()]{0,60}\) )")
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 
 
-_RELAYED = re.compile(
-    r"(?<=.) (?=\([\w ]{1,60} pid=\d{1,9}[^()]{0,60}\) )"
-)  # line ends that were lost when a log was pasted
+class LogLine(msgspec.Struct, frozen=True, gc=False):
+    """One message of a log, and where it stands.
 
+    `number` and `raw` are of the physical line, counted from 1. `source` tells workers apart and may be empty; `level` is
+    the level's name or empty. `body` is the message without what was written around it. `prefixed` tells a new record from
+    the rest of an earlier one.
+    """
 
-class Message(NamedTuple):
-    """A message without what was written around it. `prefixed` tells a new record from the rest of an earlier one."""
-
+    number: int
+    raw: str
     source: str
     level: str
     body: str
     prefixed: bool
 
+    @property
+    def is_indented(self) -> bool:
+        """Whether the message begins with a blank, or is empty."""
+        return self.body[:1] in " \t"
+
 
 def without_escapes(text: str) -> str:
-    """The text without terminal control sequences."""
+    """Return the text without terminal control sequences."""
     return _ANSI.sub("", text) if "\x1b" in text else text
-
-
-def bounded(body: str) -> str:
-    """A long message as its beginning, what is around its first word of failure, and its end."""
-    if len(body) <= BODY_LIMIT:
-        return body
-    third = BODY_LIMIT // 3 - 8
-    found = _CUE.search(body, third - 40, len(body) - third)
-    middle = body[max(third, found.start() - third // 2) :][:third] if found else ""
-    return f"{body[:third]} [...] {middle} [...] {body[-third:]}"
 
 
 def _unwrap_json(text: str) -> tuple[str, str] | None:
@@ -105,7 +101,8 @@ def _unwrap_json(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _peel(text: str) -> Message:
+def _peel(text: str) -> tuple[str, str, str, bool]:
+    """Source, level, message, and whether anything was written before it."""
     source, level, prefixed = "", "", False
     for _ in range(8):
         if not text or text[0] not in _FIRST:
@@ -127,27 +124,23 @@ def _peel(text: str) -> Message:
         if inner or found.re is _PREFIXES[0]:
             level = inner  # a relayed line keeps the level it was written with, not the level of the relay
         text, prefixed = text[found.end() :], True
-    return Message(source, level, text, prefixed)
+    return source, level, text, prefixed
 
 
-def messages(text: str) -> list[Message]:
-    """The messages of one physical line.
+def log_lines(number: int, raw: str) -> Iterator[LogLine]:
+    """Yield the messages of one physical line.
 
     A carriage return starts a new one: progress bars overwrite themselves, and what a program prints between two of
     their states is on the same physical line. So does a written-out backslash-n, which logs that print `repr` contain.
     """
-    parts = [p for p in text.split("\r") if p] if "\r" in text else [text]
-    if text.count(" pid=") > 3:
+    parts = [p for p in raw.split("\r") if p] if "\r" in raw else [raw]
+    if raw.count(" pid=") > 3:
         parts = [piece for part in parts for piece in _RELAYED.split(part) if piece]
-    result: list[Message] = []
     for part in parts[-64:]:
-        message = _peel(without_escapes(part))
-        inner = message.body
-        if "\n" in inner or "\\n" in inner:
-            pieces = re.split(r"\n|\\n", inner, maxsplit=400)
-            result.extend(
-                message._replace(body=p, prefixed=message.prefixed and not i) for i, p in enumerate(pieces)
-            )
-        else:
-            result.append(message)
-    return result
+        source, level, text, prefixed = _peel(without_escapes(part))
+        several = "\n" in text or "\\n" in text
+        for place, piece in enumerate(re.split(r"\n|\\n", text, maxsplit=400) if several else (text,)):
+            body = piece.rstrip()
+            if body:
+                body = _REPEATED.sub("", body) if "[repeated " in body else body
+                yield LogLine(number, raw, source, level, body, prefixed and not place)

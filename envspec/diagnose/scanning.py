@@ -1,7 +1,7 @@
 """From bytes to the lines worth looking at: one pass, bounded memory, whatever the size of the log.
 
-A log of a gigabyte is nearly all signs of life. Looking at each of its ten million lines would take minutes, so the
-middle of a long log is searched for a few byte strings that failures leave (the `_ANCHORS`), and only the
+A log of a gigabyte is nearly all progress markers. Looking at each of its ten million lines would take minutes, so the
+middle of a long log is searched for a few byte strings that failures leave (the anchors in `data/phrases.toml`), and only the
 neighbourhood of a hit is taken apart. The beginning and the end are always read line by line: there is nothing to
 save, and the end tells whether the process lived.
 
@@ -16,9 +16,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import BinaryIO
 
 from envspec.diagnose.lines import QUOTE_LIMIT
+from envspec.diagnose.phrases import phrase_lists
 
 BLOCK = 1 << 19
 HEAD = 3 * BLOCK
@@ -30,24 +32,30 @@ _HITS_PER_BLOCK = 32
 _HITS = 800_000
 _BUDGET = 40_000
 
-# Each costs up to half a second per gigabyte, so there are few. A pattern that begins with one letter is the fastest
-# search there is; lower-case "error: " is what compilers say, and "ailed" is Failed and failed (ninja's "subcommand
-# failed" follows what compilers say in any language).
-_ERRORS = re.compile(rb"E(?:rror|RROR|xception)")
-_ANCHORS = (b" error: ", b"ailed", b"out of memory", b"Traceback (most")
 _DIGITS = b"0123456789"
 
 
-def _find_error(block: bytes, start: int) -> int:
-    found = _ERRORS.search(block, start)
-    return found.start() if found else -1
+Finder = Callable[[bytes, int], int]
 
 
-def _finder(literal: bytes) -> Callable[[bytes, int], int]:
+@cache
+def _finders() -> tuple[Finder, ...]:
+    """The anchors, each as a search of a block from a place on: where it is, -1 if it is not there."""
+    anchors = phrase_lists()["anchors"]
+    patterns = (re.compile(text.encode()) for text in anchors.patterns)
+    return (*map(_search, patterns), *(_find(text.encode()) for text in anchors.texts))
+
+
+def _search(pattern: re.Pattern[bytes]) -> Finder:
+    def search(block: bytes, start: int) -> int:
+        found = pattern.search(block, start)
+        return found.start() if found else -1
+
+    return search
+
+
+def _find(literal: bytes) -> Finder:
     return lambda block, start: block.find(literal, start)
-
-
-_FINDERS = (_find_error, *map(_finder, _ANCHORS))
 
 
 def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str]]:
@@ -99,7 +107,7 @@ def _shortened(line: bytes, size: int) -> bytes:
         return line
     third = size // 3
     inner = line[third:-third]
-    hits = [third + at for find in _FINDERS if (at := find(inner, 0)) >= 0]
+    hits = [third + at for find in _finders() if (at := find(inner, 0)) >= 0]
     middle = line[max(third, min(hits) - third // 2) :][:third] if hits else b""
     return line[:third] + b" [...] " + middle + b" [...] " + line[-third:]
 
@@ -154,7 +162,7 @@ class _Searcher:
         if self._left <= 0:
             return []
         hits: list[int] = []
-        for find in _FINDERS:
+        for find in _finders():
             at = find(block, 0)
             for count in range(len(block)):
                 if at < 0 or (count >= _HITS_PER_BLOCK and self._tries <= 0):

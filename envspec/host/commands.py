@@ -214,10 +214,16 @@ class Running:
         return self.told(Completed(code=code, seconds=self.seconds, timed_out=timed_out, log=self._log))
 
 
-def _start(command: Command, stdout: int | IO[bytes], stderr: int, log: Path | None = None) -> Running:
+def announce(command: Command) -> int:
+    """Tell the traces of a command that is about to be started, also one that will take this process's place; its number."""
     number = next(_NUMBERS)
     for trace in _TRACES.get():
         trace.started(number, command)
+    return number
+
+
+def _start(command: Command, stdout: int | IO[bytes], stderr: int, log: Path | None = None) -> Running:
+    number = announce(command)
     process = subprocess.Popen(
         command.arguments,
         cwd=command.directory,

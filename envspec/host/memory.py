@@ -26,12 +26,12 @@ MAX_DIGITS = 15
 """Longer numbers would not fit into shell arithmetic once multiplied; kernels write them for "no limit"."""
 
 
-def max_jobs(memory_per_job: int, host: HostFiles | None = None) -> int:
+def max_jobs(memory_per_job: int, host: HostFiles | None = None, *, headroom: int = 0) -> int:
     """At least 1; no more than the processors this process may use, nor than fit into the free memory."""
     jobs = len(os.sched_getaffinity(0))
     free = available_memory(host or HostFiles())
     if free is not None:
-        jobs = min(jobs, free // memory_per_job)
+        jobs = min(jobs, (free - headroom) // memory_per_job)
     return max(jobs, 1)
 
 

@@ -101,9 +101,10 @@ def _how(process: Path, directory: bytes) -> str:
     if _mentions(process / "cmdline", directory, b"\0"):
         return "was started with it"
     try:
-        for entry in os.scandir(process / "fd"):
-            if _below(os.fsencode(os.readlink(entry.path)), directory):  # noqa: PTH115
-                return "has files of it open"
+        with os.scandir(process / "fd") as entries:
+            for entry in entries:
+                if _below(os.fsencode(os.readlink(entry.path)), directory):  # noqa: PTH115
+                    return "has files of it open"
     except OSError:
         pass
     return ""

@@ -1,6 +1,6 @@
 """Commands as text: what is run, with what input and environment, and how it ended. Secrets are masked.
 
-    [3] $ cd /tmp/envspec-lock-x/profile && env UV_NO_PROGRESS=1 \\
+    [3] $ cd /tmp/envspec-lock-x/profile && env UV_NO_PROGRESS=1 UV_OFFLINE=1 \\
           /usr/bin/uv --color never lock --python /usr/bin/python3.12
     [3] pyproject.toml:
         | [project]
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from envspec.host.commands import Command, Completed
 from envspec.report.secrets import Secrets, secrets_of
+from envspec.report.text import printable
 
 _WIDTH = 110
 _MOST_INPUT = 64 << 10
@@ -25,11 +26,14 @@ _MOST_OUTPUT = 256 << 10
 
 
 class CommandText:
-    """A trace that writes lines. With `output` it also tells what the commands print, the last 256 KiB of each."""
+    """A trace that writes lines. With `output` it also tells what the commands print, the last `most_output` bytes of each."""
 
-    def __init__(self, write: Callable[[str], None], *, output: bool) -> None:
+    def __init__(
+        self, write: Callable[[str], None], *, output: bool, most_output: int = _MOST_OUTPUT
+    ) -> None:
         self._write = write
         self._output = output
+        self._most_output = most_output
         self._shown: set[bytes] = set()
 
     def started(self, number: int, command: Command) -> None:
@@ -48,17 +52,21 @@ class CommandText:
         """Tell how it ended, and what it printed."""
         if self._output:
             secrets = secrets_of(os.environ, command.environment)
-            parts = (completed.out, completed.err) if completed.log is None else (_end(completed.log),)
+            parts = (
+                (completed.out, completed.err)
+                if completed.log is None
+                else (_end(completed.log, self._most_output),)
+            )
             for data in parts:
-                left_out = len(data) - _MOST_OUTPUT + (completed.omitted if data is completed.out else 0)
+                left_out = len(data) - self._most_output + (completed.omitted if data is completed.out else 0)
                 if left_out > 0:
                     self._write(f"[{number}] ({left_out} bytes are left out)")
-                self._quote(data[-_MOST_OUTPUT:], secrets)
+                self._quote(data[-self._most_output :], secrets)
         self._write(f"[{number}] {_how(completed)} after {completed.seconds:.1f} s")
 
     def _quote(self, data: bytes, secrets: Secrets) -> None:
         for line in data.decode("utf-8", "replace").rstrip("\n").split("\n") if data.strip() else ():
-            self._write(f"    | {printable(secrets.masked(line))}")
+            self._write(f"    | {printable(secrets.masked(line.expandtabs()))}")
 
 
 def command_lines(command: Command, own: Mapping[str, str], secrets: Secrets) -> Iterator[str]:
@@ -66,18 +74,27 @@ def command_lines(command: Command, own: Mapping[str, str], secrets: Secrets) ->
 
     `own` is this process's environment; only what differs from it is told.
     """
-    words = [*_environment_words(command.environment, own, secrets)]
-    words += [shlex.quote(secrets.masked(argument)) for argument in command.arguments]
-    line = "$"
-    if command.directory is not None:
-        line = f"$ cd {shlex.quote(str(command.directory))} &&"
+    program = [shlex.quote(secrets.masked(argument)) for argument in command.arguments]
+    first = [f"cd {shlex.quote(str(command.directory))} &&"] if command.directory is not None else []
+    groups = [[*first, *_environment_words(command.environment, own, secrets)], program]
+    if sum(len(word) + 1 for group in groups for word in group) <= _WIDTH:
+        groups = [[word for group in groups for word in group]]
+    lines = [line for group in groups for line in _filled(group)]
+    for number, line in enumerate(lines):
+        end = " \\" if number < len(lines) - 1 else ""
+        yield printable(f"{'   ' if number else '$ '}{line}{end}")
+
+
+def _filled(words: Iterable[str]) -> Iterator[str]:
+    """The words in lines that are no longer than they have to be."""
+    line = ""
     for word in words:
-        if len(line) + len(word) > _WIDTH and line.strip() != "$":
-            yield printable(f"{line} \\")
-            line = f"   {word}"
-        else:
-            line += f" {word}"
-    yield printable(line)
+        if line and len(line) + len(word) >= _WIDTH:
+            yield line
+            line = ""
+        line += f" {word}" if line else word
+    if line:
+        yield line
 
 
 def _environment_words(environment: Mapping[str, str], own: Mapping[str, str], secrets: Secrets) -> list[str]:
@@ -94,11 +111,6 @@ def _environment_words(environment: Mapping[str, str], own: Mapping[str, str], s
     ]
 
 
-def printable(line: str) -> str:
-    """One line without what could steer a terminal."""
-    return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
-
-
 def _how(completed: Completed) -> str:
     if completed.timed_out:
         return "ended for its time"
@@ -113,10 +125,10 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-def _end(path: Path) -> bytes:
+def _end(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _MOST_OUTPUT))
-            return file.read(_MOST_OUTPUT)
+            file.seek(max(0, path.stat().st_size - most))
+            return file.read(most)
     except OSError:
         return b""

@@ -14,7 +14,7 @@ from envspec.host.processes import users_of
 from envspec.output.generations import Generation, Output
 
 _TEMPORARY = re.compile(
-    r"\.(?:current|venv|cuda|envspec\.json|sglang_env\.sh|last|holder|owner|stats\.msgpack)\.new"
+    r"\.(?:current|venv|cuda|envspec\.json|sglang_env\.sh|last|last-build\.log|holder|owner|stats\.msgpack)\.new"
 )
 """What a write leaves that was cut short before its rename."""
 

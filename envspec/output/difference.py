@@ -121,6 +121,7 @@ def settings(
     arch: str,
     minimum_driver: str,
     memory_per_job: int,
+    memory_headroom: int,
     variables: tuple[tuple[str, str], ...],
     precedence: tuple[str, ...] | None,
     python: str | None,
@@ -131,6 +132,7 @@ def settings(
         "gpu.minimum-driver": minimum_driver,
         "install.winners": None if precedence is None else ", ".join(precedence),
         "jobs.memory-per-job": str(memory_per_job),
+        "jobs.memory-headroom": str(memory_headroom),
         "python": python,
         **{f"environment.{name}": value for name, value in variables},
     }
@@ -141,6 +143,7 @@ def _profile_settings(profile: Profile) -> dict[str, str | None]:
         arch=profile.gpu.arch.dotted,
         minimum_driver=profile.gpu.minimum_driver,
         memory_per_job=profile.memory_per_job,
+        memory_headroom=profile.memory_headroom,
         variables=profile.environment,
         precedence=profile.winners,
         python=None,  # it prefers a minor; which patch release is used, the host decides
@@ -157,6 +160,7 @@ def _of_manifest(label: str, manifest: Manifest) -> Snapshot:
             arch=manifest.arch,
             minimum_driver=manifest.minimum_driver,
             memory_per_job=manifest.script.memory_per_job,
+            memory_headroom=manifest.script.memory_headroom,
             variables=manifest.script.variables,
             precedence=manifest.precedence,
             python=manifest.inputs.python,

@@ -10,6 +10,7 @@
         owner                                    says that envspec made this directory
         lock                                     held while somebody builds here
         last                                     the highest number that a generation was ever published under
+        last-build.log                           what the last build that had something to do ran, and how it ended
         generations/7/                           venv, cuda, sglang_env.sh, envspec.json, stats.msgpack, shells
         toolchains/DIGEST/                       CUDA_HOME: its path changes exactly when the toolchain does
         jit/DIGEST/                              what the JIT compilers keep, for that toolchain
@@ -36,6 +37,7 @@ from envspec.host.processes import SHELLS
 
 STATE = ".envspec"
 MANIFEST = "envspec.json"
+LOG = f"{STATE}/last-build.log"
 STAT_CACHE = "stats.msgpack"
 """What the file system said of each file when it was published: only true on this machine, so not in the manifest."""
 LINKS = {

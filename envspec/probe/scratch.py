@@ -36,15 +36,15 @@ def scratch_directory(state: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def compiler_slots(environment: Mapping[str, str], memory_per_job: int) -> int:
+def compiler_slots(environment: Mapping[str, str], memory_per_job: int, headroom: int) -> int:
     """Return how many compilers may run at once: what MAX_JOBS says, if that is a number, else what memory allows.
 
-    `memory_per_job` is in bytes.
+    `memory_per_job` and `headroom` are in bytes.
     """
     given = environment.get("MAX_JOBS", "")
     if given.isascii() and given.isdigit() and 0 < int(given) < 1024:
         return int(given)
-    return max_jobs(memory_per_job)
+    return max_jobs(memory_per_job, headroom=headroom)
 
 
 def keep_log(log: Path, directory: Path) -> None:

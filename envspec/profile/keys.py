@@ -195,6 +195,14 @@ class JobsKeys(_Keys):
             "4 GiB",
         ),
     ] = "4 GiB"
+    memory_headroom: Annotated[
+        str,
+        _key(
+            "Memory that compile jobs leave free: for machines whose GPU shares the memory (GB10, Thor). 0, or a number and "
+            "MiB, GiB, MB or GB.",
+            "16 GiB",
+        ),
+    ] = "0"
 
 
 class ProfileKeys(_Keys):

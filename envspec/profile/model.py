@@ -88,6 +88,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Packages whose files win where two packages own one path; later ones win over earlier ones."""
     memory_per_job: int
     """Bytes of memory that one compiler process is given when MAX_JOBS is chosen."""
+    memory_headroom: int
+    """Bytes of memory that compile jobs leave free."""
     environment: tuple[tuple[str, str], ...]
 
     @property
@@ -121,6 +123,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
                 self.python.prefer,
                 self.winners,
                 self.memory_per_job,
+                self.memory_headroom,
                 self.environment,
             )
         )

@@ -62,6 +62,7 @@ class _Reader:
         python = self._python()
         indexes = self._indexes()
         machines, exclude_newer, allow_sdists = self._resolve()
+        memory_per_job, memory_headroom = self._jobs()
         profile = Profile(
             name=self.path.stem,
             path=self.path,
@@ -76,7 +77,8 @@ class _Reader:
             exclude_newer=exclude_newer,
             allow_sdists=allow_sdists,
             winners=self._install(),
-            memory_per_job=self._jobs(),
+            memory_per_job=memory_per_job,
+            memory_headroom=memory_headroom,
             environment=self._environment(),
         )
         self.top.close()
@@ -251,17 +253,21 @@ class _Reader:
         table.close()
         return winners
 
-    def _jobs(self) -> int:
+    def _jobs(self) -> tuple[int, int]:
+        """Return the bytes that a compile job takes, and those that all of them leave free."""
         table = self.top.table("jobs") or Table(self.path, {}, "jobs")
         text = table.get("memory-per-job", str, "4 GiB") or ""
-        match = _SIZE.fullmatch(text)
-        size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+        size = _bytes(text) or 0
         if size < 64 << 20:
             table.fail(
                 "memory-per-job", f"is not a size of at least 64 MiB: {show(text)}", fix='for example "4 GiB"'
             )
+        text = table.get("memory-headroom", str, "0") or ""
+        headroom = 0 if text == "0" else _bytes(text)
+        if headroom is None:
+            table.fail("memory-headroom", f"is not a size: {show(text)}", fix='for example "16 GiB", or "0"')
         table.close()
-        return size
+        return size, headroom
 
     def _environment(self) -> tuple[tuple[str, str], ...]:
         table = self.top.table("environment") or Table(self.path, {}, "environment")
@@ -331,6 +337,12 @@ def _package(table: Table, key: str, value: object, indexes: list[str]) -> Packa
         )
     inner.close()
     return PackageRequest(name=name, specifier=specifier, local=local, extras=extras, index=index)
+
+
+def _bytes(text: str) -> int | None:
+    """Return the bytes of a size such as `4 GiB`; None if it is none."""
+    match = _SIZE.fullmatch(text)
+    return int(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
 def _requested_version(table: Table, key: str, text: str) -> tuple[str, str]:

@@ -12,7 +12,8 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong, in the same words as the text form.
 
     `code` is stable and names the kind (`envspec explain CODE`); `what` is one sentence; `where` is a file, a dotted key or
-    an option; `why` may hold several lines; `fix` tells what to do next; `exit` is the exit code of the command.
+    an option; `why` may hold several lines; `fix` tells what to do next; `log` is a file that tells more of what was done,
+    if there is one; `exit` is the exit code of the command.
     """
 
     code: str
@@ -20,6 +21,7 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     where: str = ""
     why: str = ""
     fix: str = ""
+    log: str = ""
     exit: int
 
 
@@ -43,6 +45,7 @@ def error_report(command: str, error: EnvspecError) -> ErrorReport:
             where=error.where,
             why=error.why,
             fix=error.fix,
+            log=error.log,
             exit=int(error.exit),
         ),
         findings=error.report.findings if isinstance(error, FailedReport) else (),

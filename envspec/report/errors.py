@@ -30,7 +30,7 @@ class EnvspecError(Exception):
 
     `code` is stable and names the kind; `what` is one sentence without a final stop; `where` is a file,
     a dotted key or a path; `why` may hold several lines (the words of uv or of a compiler, as they stand);
-    `fix` tells what to do next.
+    `fix` tells what to do next; `log` is a file with more of what was done before, if there is one.
     """
 
     exit: int = Exit.FINDINGS
@@ -50,6 +50,7 @@ class EnvspecError(Exception):
         self.where = where
         self.why = why
         self.fix = fix
+        self.log = ""
 
 
 class UsageError(EnvspecError):

@@ -36,6 +36,8 @@ def _error_lines(error: EnvspecError) -> Iterator[str]:
         yield f"  fix: {first}"
         for line in rest:
             yield f"       {line}"
+    if error.log:
+        yield f"  log: {error.log}"
     yield from _more(error.code)
 
 
@@ -54,6 +56,11 @@ def render_finding(finding: Finding) -> str:
         lines.append(f"  fix: {finding.fix}")
     lines += _more(finding.code)
     return "\n".join(map(printable, lines))
+
+
+def note_text(what: str | Finding) -> str:
+    """Return a note of a command's progress as text: it is a line, or a finding."""
+    return render_finding(what) if isinstance(what, Finding) else what
 
 
 def count_findings(report: Report) -> str:

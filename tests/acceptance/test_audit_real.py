@@ -18,14 +18,13 @@ from envspec.audit.fatbin import read_modules
 from envspec.audit.gpu_findings import FileCode, read_gpu_inventory
 from envspec.audit.run import link_all
 from envspec.cli.render import render_report
+from envspec.host import ld_cache
 from envspec.report.findings import Finding, Report, Severity
 from envspec.report.text import render_finding
 from envspec.uv.run import find_uv
 from tests.acceptance.conftest import environment_of
 from tests.support.command import report_of
 from tests.support.loader_oracle import Answer, ask_the_loader
-
-pytestmark = pytest.mark.built
 
 Copy = Callable[[Path], Path]
 
@@ -284,9 +283,8 @@ def test_an_older_nvjitlink(first_stack: Path, copy_of: Copy, tmp_path: Path) ->
 
 def without_system_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose loader cache knows no CUDA."""
-    whole = loader.own_cache
 
     def own_cache(machine: str) -> Mapping[str, str]:
-        return {name: path for name, path in whole(machine).items() if "cuda" not in path}
+        return {name: path for name, path in ld_cache.own_cache(machine).items() if "cuda" not in path}
 
     monkeypatch.setattr(loader, "own_cache", own_cache)

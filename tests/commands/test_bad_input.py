@@ -23,7 +23,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from tests.support.command import ENVSPEC, environment, masked, on_disk
+from tests.support.disk import small_disk
+from tests.support.shells import shells
 from tests.support.site import INDEX, Site
 from tests.support.wheels import make_wheel
 
@@ -544,22 +547,6 @@ def test_a_current_directory_that_is_gone(site: Site, tmp_path: Path) -> None:
     tmp_path.mkdir()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB."""
-    at = tmp_path / "small"
-    at.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(at)], capture_output=True, text=True
-    )
-    if mounted.returncode != 0:
-        pytest.fail(f"this test needs to mount a tmpfs (run it as root): {mounted.stderr.strip()}")
-    try:
-        yield at
-    finally:
-        subprocess.run(["umount", "--lazy", str(at)], check=True)
-
-
 def fill(disk: Path) -> Path:
     """Leave no free byte on a small disk."""
     with contextlib.suppress(OSError), (disk / "fill").open("wb", buffering=0) as file:
@@ -568,8 +555,16 @@ def fill(disk: Path) -> Path:
     return disk / "fill"
 
 
-def test_a_full_disk(site: Site, small_disk: Path) -> None:
-    out = small_disk / "out"
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB."""
+    with small_disk(tmp_path / "small", "3m") as at:
+        yield at
+
+
+@needs.mounts()
+def test_a_full_disk(site: Site, disk: Path) -> None:
+    out = disk / "out"
     assert site.build("good.toml", "--out", out).code == 0
     before = on_disk(out)
     make_wheel(site.root / "wheels", "large", "1.0", {"large.bin": os.urandom(8 << 20)})
@@ -587,17 +582,17 @@ def test_a_full_disk(site: Site, small_disk: Path) -> None:
     assert on_disk(out) == before
 
     # No byte at all: whoever has nothing to do still finds that out, and a lock that cannot be kept leaves no half file.
-    shutil.copy(site.root / "good.toml", small_disk / "q.toml")
-    text = (small_disk / "q.toml").read_text().replace('"wheels"', f'"{(site.root / "wheels").as_uri()}"')
-    (small_disk / "q.toml").write_text(text)
-    fill(small_disk)
+    shutil.copy(site.root / "good.toml", disk / "q.toml")
+    text = (disk / "q.toml").read_text().replace('"wheels"', f'"{(site.root / "wheels").as_uri()}"')
+    (disk / "q.toml").write_text(text)
+    fill(disk)
     assert site.build("good.toml", "--out", out) == (
         0,
         f"nothing to do: the environment is up to date\nsource {out}/sglang_env.sh\n",
         "profile   good: sm_120a, PYTHON, COMPILER (T s)\nlock      6 packages, lock unchanged (T s)\n",
     )
-    done = site.envspec("lock", small_disk / "q.toml", "--python", sys.executable)
-    assert (done.code, done.out, done.err.replace(str(small_disk), "SMALL")) == (
+    done = site.envspec("lock", disk / "q.toml", "--python", sys.executable)
+    assert (done.code, done.out, done.err.replace(str(disk), "SMALL")) == (
         3,
         "",
         "lock      failed after T s\n"
@@ -605,8 +600,8 @@ def test_a_full_disk(site: Site, small_disk: Path) -> None:
         "  SMALL/q.lock\n"
         "  fix: free space, or name another --out\n",
     )
-    done = site.build("good.toml", "--out", small_disk / "out 2")
-    assert (done.code, done.out, done.err.replace(str(small_disk), "SMALL")) == (
+    done = site.build("good.toml", "--out", disk / "out 2")
+    assert (done.code, done.out, done.err.replace(str(disk), "SMALL")) == (
         3,
         "",
         "profile   failed after T s\n"
@@ -615,10 +610,10 @@ def test_a_full_disk(site: Site, small_disk: Path) -> None:
         "  fix: free space, or name another --out\n",
     )
     assert on_disk(out) == before
-    assert sorted(p.name for p in small_disk.iterdir()) == ["fill", "out", "out 2", "q.toml"]
+    assert sorted(p.name for p in disk.iterdir()) == ["fill", "out", "out 2", "q.toml"]
 
-    (small_disk / "fill").unlink()
-    assert site.build("good.toml", "--out", small_disk / "out 2").code == 0
+    (disk / "fill").unlink()
+    assert site.build("good.toml", "--out", disk / "out 2").code == 0
 
 
 # ---- interruptions -----------------------------------------------------------------------------------------------------
@@ -786,7 +781,7 @@ def test_a_second_build_waits_for_the_first(site: Site, tmp_path: Path) -> None:
     compiler.chmod(0o755)
     command = [*ENVSPEC, "build", "--python", sys.executable, "good.toml", "--out", "shared"]
     first = subprocess.Popen(
-        command, cwd=site.root, env=environment({"CXX": str(compiler)}), stderr=subprocess.PIPE, text=True
+        command, cwd=site.root, env=environment({"CXX": str(compiler)}), stderr=subprocess.DEVNULL, text=True
     )
     until(reached.exists, first)
     second = subprocess.Popen(
@@ -846,10 +841,8 @@ def test_killed_outright_is_swept_by_the_next_build(site: Site, tmp_path: Path) 
 HOSTILE = """$(touch pwned) `touch pwned` "; touch pwned; " '; touch pwned; ' \\ $HOME ~ * é 😀"""
 
 
-@pytest.mark.parametrize("shell", ["bash", "dash", "zsh"])
+@pytest.mark.parametrize("shell", shells("bash", "dash", "zsh"))
 def test_values_and_names_arrive_and_run_nothing(site: Site, shell: str) -> None:
-    binary = shutil.which(shell)
-    assert binary is not None, f"{shell} is not installed: make deps"
     value = f"{HOSTILE}\nline two\t\x1b[31m"
     name = 'it\'s "$(touch pwned)" `touch pwned`; touch pwned #'
     toml = "".join(f"\\u{ord(c):04x}" if c in '"\\\n\t\x1b' else c for c in value)
@@ -861,7 +854,7 @@ def test_values_and_names_arrive_and_run_nothing(site: Site, shell: str) -> None
         if script == "venv/bin/activate" and shell == "dash":
             continue  # uv's script is for bash and zsh
         done = subprocess.run(
-            [binary, "-c", f'. "$1"; {shown}', shell, str(out / script)],
+            [shell, "-c", f'. "$1"; {shown}', shell, str(out / script)],
             cwd=site.root,
             env=environment({"HOSTILE": None}),
             capture_output=True,

@@ -12,7 +12,7 @@ LOG = "ImportError: libnvrtc.so.13: cannot open shared object file: No such file
 
 def _run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "envspec.diagnose", "diagnose", *arguments],
+        [sys.executable, "-m", "envspec", "diagnose", *arguments],
         input=text,
         capture_output=True,
         text=True,

@@ -14,8 +14,9 @@ from envspec.lock import LockedFile, LockedPackage
 from envspec.report.errors import WorldError
 from envspec.uv.run import Uv
 from envspec.venv import disk_space as room
-from tests.faults.harness import small_disk
+from tests.support import needs
 from tests.support.command import on_disk
+from tests.support.disk import small_disk
 from tests.support.site import PACKAGES, WINNERS, TrustSite
 from tests.support.texts import without_more
 from tests.support.wheels import make_wheel
@@ -43,6 +44,7 @@ def build(site: TrustSite, out: Path, **env: str) -> tuple[int, str]:
     return done.code, without_more(done.err)
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["3m"], indirect=True)
 def test_copies_that_do_not_fit_are_refused_before_anything_is_installed(site: TrustSite, disk: Path) -> None:
     code, err = build(site, disk / "out")
@@ -58,6 +60,7 @@ def test_copies_that_do_not_fit_are_refused_before_anything_is_installed(site: T
     )
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["3m"], indirect=True)
 def test_an_empty_cache_that_cannot_take_the_wheels_is_named(
     site: TrustSite, disk: Path, tmp_path: Path
@@ -68,6 +71,7 @@ def test_an_empty_cache_that_cannot_take_the_wheels_is_named(
     assert code == 3 and f"needs 5.0 MB more in {disk / 'uv'}, where 3.1 MB are free\n" in err
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["3m"], indirect=True)
 def test_a_cache_that_only_uv_knows_of_is_named_too(site: TrustSite, disk: Path, tmp_path: Path) -> None:
     (tmp_path / "uv").mkdir()
@@ -78,6 +82,7 @@ def test_a_cache_that_only_uv_knows_of_is_named_too(site: TrustSite, disk: Path,
     assert code == 3 and f"needs 5.0 MB more in {disk}/elsewhere, where 3.1 MB are free\n" in err
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["8m"], indirect=True)
 def test_both_on_one_small_disk(site: TrustSite, disk: Path) -> None:
     """Links need no second copy; copies do."""
@@ -87,6 +92,7 @@ def test_both_on_one_small_disk(site: TrustSite, disk: Path) -> None:
     assert build(site, disk / "out", UV_CACHE_DIR=cache)[0] == 0
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["3m"], indirect=True)
 def test_what_is_in_the_cache_already_may_be_linked(site: TrustSite, disk: Path) -> None:
     """The cache is not empty, so what is missing in it is not known: a warning, and then what happens."""
@@ -104,6 +110,7 @@ def test_what_is_in_the_cache_already_may_be_linked(site: TrustSite, disk: Path)
     assert {p: r for p, r in after.items() if len(r) > 1} == {p: r for p, r in before.items() if len(r) > 1}
 
 
+@needs.mounts()
 @pytest.mark.parametrize("disk", ["16m"], indirect=True)
 def test_enough_room_says_nothing(site: TrustSite, disk: Path) -> None:
     code, err = build(site, disk / "out")

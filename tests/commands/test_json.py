@@ -33,6 +33,7 @@ ERRORS: dict[str, tuple[tuple[str, ...], int, str, str]] = {
     "explain": (("nothing",), 2, "unknown-code", "envspec has no code 'nothing'"),
     "gc": (("--keep", "-1"), 2, "usage", "Invalid value for '--keep': -1 is not in the range x>=0."),
     "generations": (("--out", "nothing"), 2, "output-missing", "nothing is not an environment that envspec built"),
+    "init": (("x.toml", "--gpu", "nothing"), 2, "unknown-gpu", "no GPU of the table is called 'nothing'"),
     "lock": (("wrong.toml", "--locked"), 2, "profile-unknown-key", "unknown key gpu.archh"),
     "match": (("lib", "--torch", "0.1"), 2, "unknown-torch", "envspec does not know what torch 0.1 exports on x86_64"),
     "probe": (("--out", "nothing"), 2, "output-missing", "nothing is not an environment that envspec built"),
@@ -46,6 +47,7 @@ ERRORS: dict[str, tuple[tuple[str, ...], int, str, str]] = {
 
 # Each comes to a result, in the order in which they are called.
 CALLS: dict[str, tuple[str, ...]] = {
+    "init": ("mine.toml", "--gpu", "RTX 5090"),
     "lock": ("good.toml", "--python", sys.executable),
     "build": ("good.toml", "--python", sys.executable),
     "check": ("good.toml",),
@@ -104,7 +106,7 @@ def test_an_error_is_json(site: TrustSite, verb: str) -> None:
     assert {key: found["error"][key] for key in ("code", "what", "exit")} == {
         "code": name, "what": what, "exit": code
     }  # fmt: skip
-    assert list(found["error"]) == ["code", "what", "where", "why", "fix", "exit"]
+    assert list(found["error"]) == ["code", "what", "where", "why", "fix", "log", "exit"]
     assert "error[" not in done.err
 
 

@@ -127,6 +127,10 @@ CASES: dict[str, tuple[Harm, Answer]] = {
         lambda out, site: to_another_version(site, keep=True),
         {wrong("drift-replaced", "app")},
     ),
+    "an empty dist-info of another version": (
+        lambda out, site: dist_info(site, "app-2.0.dist-info"),
+        {wrong("drift-replaced", "app")},
+    ),
     "a package was removed": (
         lambda out, site: (shutil.rmtree(site / "lib"), shutil.rmtree(site / "lib-1.0.dist-info")),
         {wrong("drift-replaced", "lib")},
@@ -187,3 +191,15 @@ def test_audit_and_verify_give_one_answer(built: Path, tmp_path: Path, case: str
         kinds = {(f.code, f.severity.value, f.subject) for f in verified}
         assert kinds >= expected and (kinds == expected or case == "the whole venv")
         assert all(f.fix.startswith("envspec repair") for f in verified)
+
+
+@pytest.mark.parametrize(
+    "case", ["an empty dist-info of another version", "a package without RECORD", "the whole venv"]
+)
+def test_what_is_told_can_be_repaired(site: TrustSite, built: Path, tmp_path: Path, case: str) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(built, out, symlinks=True)
+    CASES[case][0](out, site_packages(out))
+    done = site.call("repair", "--prune", "--profile", "good.toml", "--out", out)
+    assert (done.code, done.out) == (0, "verify: nothing found\n"), done.err
+    assert said(report_of("audit", "--hash", "--out", out)) == set()

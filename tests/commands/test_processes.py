@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import environment
+from tests.support.shells import shells
 from tests.support.site import PACKAGES, WINNERS, TrustSite
 
 LATE = """
@@ -140,18 +141,15 @@ def test_a_start_up_file_and_an_outer_site_are_left_alone(site: TrustSite, out: 
         [str(tmp_path / "link" / "bin" / "python"), "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(tmp_path / "link")
-    done = (
-        subprocess.run(
-            [str(out / "venv" / "bin" / "python"), "-i"],
-            input="print(started)\n",
-            env=environment({"PYTHONSTARTUP": str(tmp_path / "start.py")}),
-            capture_output=True,
-            text=True,
-        )
-        if (tmp_path / "start.py").write_text("import app; started = app.__file__\n")
-        else None
+    (tmp_path / "start.py").write_text("import app; started = app.__file__\n")
+    done = subprocess.run(
+        [str(out / "venv" / "bin" / "python"), "-i"],
+        input="print(started)\n",
+        env=environment({"PYTHONSTARTUP": str(tmp_path / "start.py")}),
+        capture_output=True,
+        text=True,
     )
-    assert done is not None and generation(out, 1) in done.stdout
+    assert generation(out, 1) in done.stdout
 
 
 def test_console_scripts_stay(site: TrustSite, out: Path, tmp_path: Path) -> None:
@@ -172,17 +170,15 @@ def test_a_venv_made_from_the_venv_has_the_hosts_python(out: Path, tmp_path: Pat
     assert done.stdout.split() == [str(tmp_path / "inner"), sys.base_prefix]
 
 
-@pytest.mark.parametrize("shell", ["bash", "dash", "zsh"])
+@pytest.mark.parametrize("shell", shells("bash", "dash", "zsh"))
 def test_a_shell_keeps_its_toolchain_and_its_generation(
     site: TrustSite, out: Path, started: list[Running], shell: str
 ) -> None:
-    binary = shutil.which(shell)
-    assert binary is not None, f"{shell} is not installed: make deps"
     script = (
         '. "$1"; echo ready; read go; echo "$CUDA_HOME"; python -c "import app.late; print(app.late.__file__)"; '
         '"$CUDA_HOME/bin/nvcc" late.o && echo compiled'
     )
-    one = Running([binary, "-c", script, shell, str(out / "sglang_env.sh")], site.root)
+    one = Running([shell, "-c", script, shell, str(out / "sglang_env.sh")], site.root)
     started.append(one)
     next_generation(site, out)
     told = site.gc(out)

@@ -1,4 +1,4 @@
-"""Makes moments go wrong and looks at what is left: the tools of `make faults` and of the short run inside `make test`.
+"""Makes moments go wrong and looks at what is left: the tools of `make faults` and of the short run, `make test-faults`.
 
 One output is built again and again, from two profiles in turn. Into each build a fault is put; after it the environment that
 was there before must still run and be whole, the next build must succeed with the digest that this profile always
@@ -7,7 +7,6 @@ gives, and nothing may lie in the output that does not belong there.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
@@ -227,21 +226,6 @@ def reached(err: str) -> str:
     finished = [name for name in done if name in STAGES]
     at = STAGES.index(finished[-1]) + 1 if finished else 0
     return STAGES[at] if at < len(STAGES) else "after publish"
-
-
-@contextlib.contextmanager
-def small_disk(at: Path, size: str) -> Iterator[Path]:
-    """A tmpfs of its own. Raises RuntimeError where it cannot be mounted."""
-    at.mkdir(exist_ok=True)
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(at)], capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"a tmpfs has to be mounted (run as root): {done.stderr.strip()}")
-    try:
-        yield at
-    finally:
-        subprocess.run(["umount", "--lazy", str(at)], check=True)
 
 
 def spread(total: int, count: int) -> list[int]:

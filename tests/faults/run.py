@@ -3,7 +3,7 @@
     python -m tests.faults.run [--seed N]
 
 Needs root, for small file systems. Prints the faults by kind and stage, how many were survived, and what was lost, which must
-be nothing. The short, deterministic part of it runs with the tests.
+be nothing. `make test-faults` is the short, deterministic part of it.
 """
 
 from __future__ import annotations

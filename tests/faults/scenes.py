@@ -14,8 +14,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.harness import Bench, small_disk
+from tests.faults.harness import Bench
 from tests.support.command import ENVSPEC, environment
+from tests.support.disk import small_disk
 from tests.support.site import PACKAGES, WINNERS
 from tests.support.wheels import make_wheel
 

@@ -17,6 +17,7 @@ from tests.faults.scenes import (
     two_at_once,
     two_outputs_at_once,
 )
+from tests.support import needs
 from tests.support.command import ENVSPEC
 
 
@@ -126,10 +127,12 @@ def test_other_commands_killed(bench: Bench) -> None:
     kill_other_commands(bench, 2)
 
 
+@needs.mounts()
 def test_full_disks(bench: Bench) -> None:
     full_disks(bench, (0, 96, 160))
 
 
+@needs.mounts()
 def test_a_disk_that_turns_read_only(bench: Bench) -> None:
     read_only_disk(bench, (3, 5))
 

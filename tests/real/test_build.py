@@ -21,8 +21,6 @@ from tests.support.command import ENVSPEC, Done, environment, envspec, masked, o
 from tests.support.texts import without_more
 from tests.support.wheels import NVCC_STAND_IN, make_wheel
 
-pytestmark = pytest.mark.real
-
 PROFILE = """\
 [gpu]
 arch = "12.0a"
@@ -169,7 +167,7 @@ def test_a_kernel_compiles_and_links_in_a_shell_that_only_sourced_the_script(
 
 def soname(library: Path) -> str:
     """DT_SONAME, read by pyelftools."""
-    return next(tag.soname for tag in dynamic_tags(library) if tag.entry.d_tag == "DT_SONAME")
+    return next(str(tag.soname) for tag in dynamic_tags(library) if tag.entry.d_tag == "DT_SONAME")
 
 
 def needed(library: Path) -> list[str]:

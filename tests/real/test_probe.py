@@ -11,8 +11,6 @@ import pytest
 
 from tests.support.command import envspec
 
-pytestmark = pytest.mark.real
-
 PROFILE = """\
 [gpu]
 arch = "12.0a"

@@ -63,7 +63,6 @@ def errors(report: dict[str, list[dict[str, object]]]) -> set[object]:
     return {f["code"] for f in report["findings"] if f["severity"] == "error"}
 
 
-@pytest.mark.real
 def test_the_first_profile_passes_without_a_false_warning() -> None:
     code, report, _ = check(shipped("profiles") / "rtx-pro-6000.toml")
     assert code == 0
@@ -75,8 +74,6 @@ def test_the_first_profile_passes_without_a_false_warning() -> None:
     }
 
 
-@pytest.mark.real
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> None:
     text, codes = SPOILT[name]
@@ -96,7 +93,6 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     assert [line for line in profile.read_text().splitlines() if line.startswith("#")] == comments
 
 
-@pytest.mark.real
 def test_the_shipped_lock_is_what_the_index_gives_again(tmp_path: Path) -> None:
     """Byte for byte, months later and from nothing: the date in the profile holds the rest of the world still."""
     profile = tmp_path / "rtx-pro-6000.toml"

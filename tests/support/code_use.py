@@ -13,8 +13,7 @@ from envspec.uv.run import UvErrorRow
 
 PACKAGE = Path(envspec.__file__).parent
 _ERRORS = {"EnvspecError", "UsageError", "WorldError", "StageError", "__init__"}
-_FINDINGS = {"error", "warning", "note", "unknown"}
-_YIELDING = ("check/rules", "doctor/checks", "probe")
+_FINDINGS = {"error", "warning", "note", "unknown", "_finding"}
 _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -31,13 +30,27 @@ def raised_codes() -> set[str]:
 
 
 def finding_codes() -> set[str]:
-    """Every code of a finding that a rule makes."""
+    """Every code of a finding that is written where the finding is made."""
     found: set[str] = set()
-    for path in sorted(path for place in _YIELDING for path in (PACKAGE / place).glob("*.py")):
+    for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node) in _FINDINGS and node.args:
                 found |= _texts(node.args[0])
+            elif isinstance(node, ast.Call) and _name(node) == "Finding":
+                found |= {text for word in node.keywords if word.arg == "code" for text in _texts(word.value)}
     return found
+
+
+def texts() -> set[str]:
+    """Every text in the source that could be a code."""
+    sources = (ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))
+    return {
+        text
+        for tree in sources
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr)
+        for text in _texts(node)
+    }
 
 
 def _literals(tree: ast.AST, names: set[str]) -> set[str]:

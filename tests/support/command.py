@@ -36,7 +36,7 @@ def envspec(
 ) -> Done:
     """Run it to its end. `env` is laid over this process's environment; None removes a variable."""
     done = subprocess.run(
-        [*ENVSPEC, *map(os.fspath, args)],
+        [*ENVSPEC, *(os.fspath(arg) for arg in args)],
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,
@@ -66,7 +66,8 @@ def masked(text: str, *places: Path) -> str:
 def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:
     """Everything below: names, kinds, modes, contents as far as size, inode and time of change tell.
 
-    The build lock is left out: to take it is what a build does before it knows that there is nothing to do.
+    The build lock is left out: to take it is what a build does before it knows that there is nothing to do. So is the log
+    of the last build, which a build that fails writes.
     """
     found: dict[str, tuple[object, ...]] = {}
     for root in roots:
@@ -77,13 +78,13 @@ def on_disk(*roots: Path) -> dict[str, tuple[object, ...]]:
                 row = (*row, str(path.readlink()))
             elif path.is_file():
                 row = (*row, status.st_size, status.st_ino, status.st_mtime_ns)
-            if not (path.name == "lock" and path.parent.name == ".envspec"):
+            if not (path.name in ("lock", "last-build.log") and path.parent.name == ".envspec"):
                 found[str(path)] = row
     return found
 
 
 def report_of(*args: str | os.PathLike[str]) -> Report:
     """Call a command in this process, with `--json`, and read the report that it prints."""
-    done = CliRunner().invoke(cli, [*map(os.fspath, args), "--json"])
+    done = CliRunner().invoke(cli, [*(os.fspath(arg) for arg in args), "--json"])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return msgspec.json.decode(done.stdout, type=Report)

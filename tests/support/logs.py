@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 from envspec.diagnose import Diagnosis, diagnose
@@ -33,6 +34,7 @@ def of(text: str | bytes) -> Diagnosis:
     return diagnose(io.BytesIO(text.encode() if isinstance(text, str) else text))
 
 
+@functools.cache
 def start_up(lines: int) -> str:
     """The beginning of a server that starts well: arguments, warnings that mean nothing, weights, graphs."""
     head = [
@@ -59,6 +61,7 @@ def start_up(lines: int) -> str:
     return "\n".join(head) + "\n"
 
 
+@functools.cache
 def serving(lines: int) -> str:
     """A server at work."""
     return "".join(

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from envspec.activation.script import render_script
 from envspec.activation.values import SCRIPT, ScriptValues
 from envspec.host.memory import HostFiles
+from tests.support import needs
 
 VALUES = ScriptValues(
     toolchain="0123456789abcdef",
@@ -22,6 +24,11 @@ VALUES = ScriptValues(
 )
 
 SHELLS = {"bash": ("bash",), "zsh": ("zsh", "-f"), "dash": ("dash",), "ash": ("busybox", "ash")}
+
+
+def shells(*names: str) -> list[object]:
+    """The names of shells as parameters of a test, all of them if none is given."""
+    return [pytest.param(name, marks=needs.program(SHELLS[name][0])) for name in names or SHELLS]
 
 
 class Shell(msgspec.Struct, frozen=True):

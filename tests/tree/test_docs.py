@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from envspec.check.rules import RULES
@@ -29,8 +29,9 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?:^(?: {4}|\$ )|`)envspec ([a-z]+)([^`\n]*)")
 
 
-def _identity(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
+def _texts() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        yield page, page.read_text(encoding="utf-8")
 
 
 def _anchors(page: Path) -> set[str]:
@@ -47,43 +48,41 @@ def test_made_reference_pages_are_current() -> None:
         )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_identity)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(page.read_text(encoding="utf-8")):
-        assert "://" not in target, f"{target}: other people's pages move"
-        path, _, anchor = target.partition("#")
-        file = (page.parent / path).resolve() if path else page
-        assert file.exists() and file.is_relative_to(ROOT), target
-        assert not anchor or anchor in _anchors(file), target
+def test_links_lead_somewhere() -> None:
+    for page, text in _texts():
+        for target in _LINK.findall(text):
+            assert "://" not in target, f"{page}: {target}: other people's pages move"
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists() and file.is_relative_to(ROOT), (page, target)
+            assert not anchor or anchor in _anchors(file), (page, target)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_identity)
-def test_files_named_in_text_exist(page: Path) -> None:
+def test_files_named_in_text_exist() -> None:
     named = r"\b(?:docs|envspec|scripts|tests|templates|benchmarks)/[\w./-]+\.(?:md|py|toml|j2|json)\b"
-    for name in re.findall(named, page.read_text(encoding="utf-8")):
-        assert (ROOT / name).is_file() or "generations" in name, name
+    for page, text in _texts():
+        for name in re.findall(named, text):
+            assert (ROOT / name).is_file() or "generations" in name, (page, name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_identity)
-def test_commands_and_options_exist(page: Path) -> None:
-    for line in page.read_text(encoding="utf-8").splitlines():
-        for verb, rest in _COMMAND.findall(line):
-            assert verb in cli.commands, line
-            _check_options(cli.commands[verb], rest)
+def test_commands_and_options_exist() -> None:
+    for page, text in _texts():
+        for line in text.splitlines():
+            for verb, rest in _COMMAND.findall(line):
+                assert verb in cli.commands, (page, line)
+                command = cli.commands[verb]
+                known = {opt for parameter in command.params for opt in parameter.opts} | {
+                    "--help",
+                    "--version",
+                }
+                named = re.findall(r"(?<=\s)--[a-z-]+", rest.split(" -- ")[0])
+                assert set(named) <= known, (page, line)
 
 
-def _check_options(command: click.Command, rest: str) -> None:
-    known = {opt for parameter in command.params for opt in parameter.opts} | {"--help", "--version"}
-    own = rest.split(" -- ")[0]
-    for option in re.findall(r"(?<=\s)--[a-z-]+", own):
-        assert option in known, f"{command.name} {option}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=_identity)
-def test_pages_are_of_no_one_machine(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert not re.search(r"/(root|home|work|tmp)/", text)
-    assert not re.search(r"\b(py" + r"pi|pythonhosted)\.", text)
+def test_pages_are_of_no_one_machine() -> None:
+    for page, text in _texts():
+        assert not re.search(r"/(root|home|work|tmp)/", text), page
+        assert not re.search(r"\b(py" + r"pi|pythonhosted)\.", text), page
 
 
 def test_make_targets_of_the_readme_exist() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from packaging.version import InvalidVersion, Version
 
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
-from envspec.data.gpus import gpu_reported
 from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.driver import loaded_driver
+from envspec.host.gpus import gpus_of_host
 from envspec.host.ld_cache import candidates
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, error, note, unknown, warning
@@ -126,7 +126,8 @@ def host_gpu(host: Host, wanted: Wanted) -> Iterator[Finding]:
 
 def _architectures(host: Host, wanted: Wanted) -> Iterator[Finding]:
     arch = wanted.profile.gpu.arch if wanted.profile is not None else None
-    for name, capability, how in _gpus(host):
+    for gpu in gpus_of_host(host):
+        name, capability, how = gpu.name, gpu.capability, gpu.source
         if capability is None:
             yield unknown(
                 "host-gpu",
@@ -147,28 +148,6 @@ def _architectures(host: Host, wanted: Wanted) -> Iterator[Finding]:
             )
         else:
             yield note("host-gpu", name, f"{name}, architecture {capability[0]}.{capability[1]}")
-
-
-def _gpus(host: Host) -> Iterator[tuple[str, tuple[int, int] | None, str]]:
-    """Name, compute capability if it is known, and who says so."""
-    by_library = host.nvml()
-    if by_library is not None:
-        for gpu in by_library:
-            yield gpu.name, gpu.capability, "told by the driver (NVML)"
-        return
-    base = "/proc/driver/nvidia/gpus"
-    for address in host.names(base):
-        found = re.search(
-            r"^Model:\s*(.+?)\s*$", host.text(f"{base}/{address}/information") or "", re.MULTILINE
-        )
-        name = found[1] if found else f"the GPU at {address}"
-        yield name, capability_of(name), f"{base}/{address}/information, and envspec's table of GPUs"
-
-
-def capability_of(model: str) -> tuple[int, int] | None:
-    """The compute capability of a GPU by the name that the driver reports, if the table of GPUs has it."""
-    known = gpu_reported(model)
-    return known.capability if known else None
 
 
 @CHECKS.rule("The libcuda.so.1 that a process would load belongs to the driver: no stub, no compat package.")

@@ -21,6 +21,8 @@ _CAP_SYS_NICE = 23
 def host_memory(host: Host, wanted: Wanted) -> Iterator[Finding]:
     each = wanted.profile.memory_per_job if wanted.profile is not None else _MEMORY_PER_JOB
     free = host.available_memory()
+    if free is not None and wanted.profile is not None:
+        free = max(free - wanted.profile.memory_headroom, 0)
     given = host.environ.get("MAX_JOBS", "")
     if given and not (given.isascii() and given.isdigit() and int(given) > 0):
         yield warning(

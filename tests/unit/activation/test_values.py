@@ -44,7 +44,7 @@ BAD = [
 def test_bad_values_are_refused(changes: dict[str, object], message: str) -> None:
     given = {**msgspec.structs.asdict(VALUES), **changes}
     with pytest.raises(UsageError) as caught:
-        ScriptValues(**given)  # type: ignore[arg-type]
+        ScriptValues(**given)
     assert caught.value.what == message
 
 

@@ -176,7 +176,7 @@ def spoil_nvjitlink(w: World) -> None:
     )
 
 
-SPOILT: dict[str, tuple[Severity, Callable[[World], None]]] = {
+SPOILT: dict[str, tuple[Severity, Callable[[World], object]]] = {
     "toolkit-mixed": (Severity.ERROR, lambda w: w.pin(nvidia_nvvm="13.5.37")),
     "toolkit-headers": (Severity.ERROR, lambda w: w.pin(nvidia_cuda_runtime="13.0.96")),
     "toolkit-incomplete": (Severity.ERROR, lambda w: w.versions.pop("nvidia-cuda-crt")),
@@ -199,7 +199,7 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], None]]] = {
             nvidia_cuda_runtime="12.6.77",
         ),
     ),
-    "arch-triton": (Severity.ERROR, lambda w: (w.gpu("12.1a"), w.pin(triton="3.5.0"))),  # type: ignore[func-returns-value]
+    "arch-triton": (Severity.ERROR, lambda w: (w.gpu("12.1a"), w.pin(triton="3.5.0"))),
     "host-compiler": (
         Severity.WARNING,
         lambda w: setattr(w, "compiler", HostCompiler("gcc", (16, 1), "/usr/bin/c++")),

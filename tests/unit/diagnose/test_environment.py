@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from envspec.cli.output_facts import packages_of
 from envspec.diagnose import Diagnosis, diagnose
-from envspec.diagnose.environment import EnvironmentFacts, facts_of
+from envspec.diagnose.environment import EnvironmentFacts
 
 SKEW = b"ptxas /tmp/a.ptx, line 5; fatal   : Unsupported .version 9.5; current version is '9.2'\n"
 
@@ -27,18 +28,22 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _facts(out: Path) -> EnvironmentFacts:
+    return EnvironmentFacts(packages=packages_of(out))
+
+
 def _with(facts: EnvironmentFacts, log: bytes = SKEW) -> Diagnosis:
     return diagnose(io.BytesIO(log), facts=facts)
 
 
 def test_versions_are_read_from_the_venv(out: Path) -> None:
-    facts = facts_of(out)
+    facts = _facts(out)
     assert facts.packages["torch"] == "2.11.0+cu130"
     assert facts.toolkit == {"nvcc": "13.2.78", "ptxas and nvvm": "13.5.37", "runtime headers": "13.0.96"}
 
 
 def test_the_answer_speaks_of_this_environment(out: Path) -> None:
-    cause = _with(facts_of(out)).cause
+    cause = _with(_facts(out)).cause
     assert cause is not None
     assert (
         "your nvcc is 13.2.78; your ptxas and nvvm is 13.5.37; your runtime headers is 13.0.96"
@@ -55,7 +60,7 @@ def test_a_driver_is_named_if_it_is_known() -> None:
 
 
 def test_nothing_is_said_without_facts(tmp_path: Path) -> None:
-    assert facts_of(tmp_path) == EnvironmentFacts()
+    assert packages_of(tmp_path) == {}
     cause = _with(EnvironmentFacts()).cause
     assert cause is not None
     assert "In this environment" not in cause.meaning

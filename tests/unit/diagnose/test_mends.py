@@ -89,4 +89,5 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
     assert _run("nothere.log").stderr == (
         b"error[log-unreadable]: cannot read nothere.log: No such file or directory\n"
         b"  fix: name a file, or - for standard input\n"
+        b"  more: envspec explain log-unreadable\n"
     )

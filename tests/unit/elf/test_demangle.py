@@ -49,9 +49,9 @@ def test_names(name: str | bytes) -> None:
     ],
 )
 def test_hostile_names_cost_little(name: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert len(demangle(name)) <= max(65536, len(name))
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @settings(max_examples=300)

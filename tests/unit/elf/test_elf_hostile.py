@@ -119,11 +119,11 @@ def test_names_that_overlap_are_bounded() -> None:
     # 300,000 symbols, each beginning one byte further into 300 kB of strings of 30 kB: 4.5 GB of names.
     strings = b"\0" + (b"x" * 30000 + b"\0") * 10
     entries = b"".join(struct.pack("<IBBHQQ", 1 + n, 0x10, 0, 1, 0, 0) for n in range(300_000))
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ElfError) as caught:
         _ = SymbolTable(entries, strings).exports
     assert caught.value.code == "elf-too-large"
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_name_without_end_is_refused() -> None:

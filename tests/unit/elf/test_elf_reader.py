@@ -49,8 +49,8 @@ def by_pyelftools(path: Path) -> dict[str, Any]:
             binding = symbol["st_info"]["bind"]
             if binding == "STB_LOCAL":
                 continue
-            index = versym.get_symbol(number)["ndx"] if versym else 1
-            index = {"VER_NDX_LOCAL": 0, "VER_NDX_GLOBAL": 1}.get(index, index)
+            said = versym.get_symbol(number)["ndx"] if versym else 1
+            index = said if isinstance(said, int) else {"VER_NDX_LOCAL": 0, "VER_NDX_GLOBAL": 1}[said]
             name = symbol.name.encode("latin-1")
             if symbol["st_shndx"] == "SHN_UNDEF":
                 version, file = wanted.get(index & 0x7FFF, ("", ""))

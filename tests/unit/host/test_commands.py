@@ -124,6 +124,7 @@ def test_an_interrupted_envspec_leaves_nothing_running(tmp_path: Path) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     pid = number_in(tmp_path / "pid")
+    time.sleep(0.5)  # the program may have written before envspec knows that it was started
     process.send_signal(signal.SIGINT)
     assert process.wait(20) != 0
     assert not lives(pid)

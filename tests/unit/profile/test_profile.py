@@ -48,6 +48,7 @@ def test_minimal_profile_has_the_defaults(tmp_path: Path) -> None:
     assert profile.python.prefer == "3.12"
     assert profile.machines == ("x86_64", "aarch64")
     assert profile.memory_per_job == 4 << 30
+    assert profile.memory_headroom == 0
     assert [(p.requirement, p.local) for p in profile.packages] == [("torch==2.11.0", "cu130")]
     assert profile.cuda is None
 
@@ -63,7 +64,9 @@ def test_shipped_locks_match_their_profiles(path: Path) -> None:
     lock = read_lock(profile.lock_path)
     assert lock is not None
     assert lock.profile_digest == profile.lock_digest
-    assert lock.digest == (read_lock(path.parent / "rtx-pro-6000.lock") or lock).digest
+    if len(profile.sources) > 1:  # another GPU takes the same packages
+        base = read_lock(profile.sources[-1].with_suffix(".lock"))
+        assert base is not None and lock.digest == base.digest
 
 
 def test_first_profile_is_what_the_project_promises() -> None:
@@ -198,7 +201,7 @@ def test_shipped_profiles_are_found_by_name() -> None:
             "  fix: 2026-05-25T10:00:00Z\n",
         ),
     ],
-    ids=lambda value: value[1][:24] if isinstance(value, tuple) else "",
+    ids=lambda value: value[1][-60:] if isinstance(value, tuple) else "",
 )
 def test_refusals_name_path_text_and_remedy(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     assert refused(tmp_path, MINIMAL.replace(*change)) == message

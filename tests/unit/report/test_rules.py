@@ -78,8 +78,9 @@ def test_a_missing_fact_is_an_unknown_answer_with_the_reason() -> None:
 
 def test_an_error_inside_of_a_rule_is_an_unknown_answer_with_its_fix() -> None:
     def fails(weight: Weight) -> Iterator[Finding]:
-        raise WorldError("network", "there is none", fix="plug it in")
-        yield
+        if weight:
+            raise WorldError("network", "there is none", fix="plug it in")
+        yield from ()
 
     (found,) = run_rules([Rule("fails", "It works.", (Weight,), fails)], {Weight: Weight(1)})
     assert (found.severity, found.message, found.fix) == (
@@ -95,25 +96,25 @@ def test_an_allowed_error_is_a_note() -> None:
     assert (found.severity, found.message) == (Severity.NOTE, "allowed: 9 is more than 2")
 
 
-@pytest.mark.parametrize("rule", [*RULES.all(), *CHECKS.all()], ids=lambda rule: rule.code)
-def test_a_rule_says_in_one_sentence_what_it_demands(rule: Rule) -> None:
-    assert rule.summary.endswith(".") and "\n" not in rule.summary and len(rule.summary) < 130
-    assert rule.code == rule.judge.__name__.replace("_", "-")
+def test_a_rule_says_in_one_sentence_what_it_demands() -> None:
+    for rule in (*RULES.all(), *CHECKS.all()):
+        assert rule.summary.endswith(".") and "\n" not in rule.summary and len(rule.summary) < 130, rule.code
+        assert rule.code == rule.judge.__name__.replace("_", "-")
 
 
-@pytest.mark.parametrize("rule", [*RULES.all(), *CHECKS.all()], ids=lambda rule: rule.code)
-def test_a_rule_makes_findings_of_its_own_code_alone(rule: Rule) -> None:
+def test_a_rule_makes_findings_of_its_own_code_alone() -> None:
     """By the source: the first argument of what makes findings, directly in the rule."""
-    tree = ast.parse(inspect.getsource(rule.judge))
-    named = {
-        call.args[0].value
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id in ("error", "warning", "note", "unknown")
-        and isinstance(call.args[0], ast.Constant)
-    }
-    assert named <= {rule.code}
+    for rule in (*RULES.all(), *CHECKS.all()):
+        tree = ast.parse(inspect.getsource(rule.judge))
+        named = {
+            call.args[0].value
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Name)
+            and call.func.id in ("error", "warning", "note", "unknown")
+            and isinstance(call.args[0], ast.Constant)
+        }
+        assert named <= {rule.code}, rule.code
 
 
 def test_texts_for_users_are_there_without_docstrings(tmp_path: Path) -> None:

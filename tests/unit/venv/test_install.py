@@ -134,7 +134,7 @@ def test_pip_installs_the_lock_too(
         ":all:",
         "--no-index",
         "--find-links",
-        tmp_path / "wheels",
+        str(tmp_path / "wheels"),
     ]
     target = tmp_path / "target"
     subprocess.run(
