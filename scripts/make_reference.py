@@ -166,7 +166,7 @@ def _cli() -> list[str]:
                         "the answer is no: errors were found, or a stage of the build failed",
                     ),
                     (str(int(Exit.USAGE)), "the call or the profile is wrong"),
-                    (str(int(Exit.WORLD)), "network, disk, permissions: the same call may succeed later"),
+                    (str(int(Exit.EXTERNAL)), "network, disk, permissions: the same call may succeed later"),
                     (str(int(Exit.INTERNAL)), "a fault of envspec itself"),
                     (str(int(Exit.INTERRUPTED)), "interrupted; what was there before is untouched"),
                 ]
@@ -184,6 +184,9 @@ def _cli() -> list[str]:
         "them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
         "",
     ]
+    before = [p for p in cli.params if isinstance(p, click.Option) and p.name != "version"]
+    lines += ["## Before the command", "", "    envspec -v COMMAND", ""]
+    lines += [*_table(("option", "meaning"), (_option_row(option) for option in before)), ""]
     for name, command in cli.commands.items():
         lines += [*_command(name, command), ""]
     return lines
@@ -195,7 +198,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
     words = [f"envspec {name}", "[OPTIONS]" if options else ""]
     for argument in arguments:
         word = (argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
-        words.append(word if argument.required else f"[{word}]")
+        words.append(argument.metavar or (word if argument.required else f"[{word}]"))
     yield f"## {name}"
     yield ""
     yield f"    {' '.join(filter(None, words))}"
@@ -207,7 +210,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _option_row(option: click.Option) -> tuple[str, str]:
-    metavar = "" if option.is_flag else f" {option.metavar or (option.name or '').upper()}"
+    metavar = "" if option.is_flag or option.count else f" {option.metavar or (option.name or '').upper()}"
     default = f" Default: `{option.default}`." if option.show_default else ""
     return ", ".join(_code(opt + metavar) for opt in option.opts), f"{option.help}{default}"
 

@@ -24,11 +24,13 @@ from envspec.cli.init import Started
 from envspec.cli.lock import Locked
 from envspec.cli.profiles import NamedProfiles
 from envspec.cli.why import Requirers
+from envspec.data.profile_values import values_by_key
 from envspec.diagnose import Diagnosis
 from envspec.output.difference import Difference
 from envspec.output.history import GcResult, GenerationList
 from envspec.probe.reporting import ProbeReport
 from envspec.profile.keys import ProfileKeys, profile_keys
+from envspec.profile.load import OLD_KEYS
 from envspec.report.error_report import ErrorReport
 from envspec.report.findings import Report
 
@@ -88,6 +90,25 @@ def _report_schema() -> dict[str, Any]:
 def _profile_schema() -> dict[str, Any]:
     (_, definitions) = msgspec.json.schema_components((ProfileKeys,), ref_template="#/$defs/{name}")
     top = definitions.pop("ProfileKeys")
+    tables = {
+        name: definitions[of["$ref"].rpartition("/")[2]]
+        for name, of in top["properties"].items()
+        if "$ref" in of
+    }
+    for key, values in values_by_key().items():
+        table, name = key.split(".")
+        known = tables[table]["properties"][name]
+        if known["type"] == "array":
+            known["items"]["enum"] = list(values)
+    for old, new in OLD_KEYS.items():
+        table, name = old.split(".")
+        current = tables[table]["properties"][new.partition(".")[2]]
+        tables[table]["properties"][name] = {
+            "type": current["type"],
+            "items": current["items"],
+            "deprecated": True,
+            "description": f"The name of {new} in older releases.",
+        }
     required: dict[str, list[str]] = {}
     for row in profile_keys():
         table, _, name = row.key.rpartition(".")

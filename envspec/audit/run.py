@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from envspec.audit.binaries import VenvFiles, read_binaries
 from envspec.audit.closure import Process, after, load
 from envspec.audit.driver import read_driver_api
@@ -15,7 +13,7 @@ from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, link_statically
 from envspec.audit.loader import Loader
-from envspec.report.findings import Finding, Report, Severity, error, report
+from envspec.report.findings import Finding, Report, allow, error, report
 from envspec.toolkit.stub import SONAME
 from envspec.venv.owners import Owners
 
@@ -39,7 +37,7 @@ def audit(
     findings = [*drift, *link_findings(environment, files, owners)]
     if gpu_code:
         findings += gpu_findings(environment, files, owners)
-    return report("audit", subject, (_allow(finding, allowed) for finding in findings))
+    return report("audit", subject, allow(findings, allowed))
 
 
 def link_findings(environment: Environment, files: VenvFiles, owners: Owners) -> Iterator[Finding]:
@@ -74,9 +72,3 @@ def link_all(environment: Environment, files: VenvFiles) -> Linkage | None:
     stub = loader.open(str(environment.cuda / "lib64" / "stubs" / "libcuda.so"))
     stand_ins = {SONAME: stub} if stub is not None else {}
     return link_statically(files, loader, process, stand_ins, environment.site_packages)
-
-
-def _allow(finding: Finding, allowed: frozenset[str]) -> Finding:
-    if finding.code in allowed and finding.severity is Severity.ERROR:
-        return msgspec.structs.replace(finding, severity=Severity.NOTE, message=f"allowed: {finding.message}")
-    return finding

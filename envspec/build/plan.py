@@ -82,7 +82,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def make_plan(request: BuildRequest, environ: Mapping[str, str], progress: Progress) -> Plan:
     """Read the profile, choose a Python and a compiler, and make the output directory if it is not there.
 
-    Raises UsageError `profile-*`, `output-*` and `no-python`, WorldError `output-unwritable` and what finding a compiler raises.
+    Raises UsageError `profile-*`, `output-*` and `no-python`, ExternalError `output-unwritable` and what finding a compiler raises.
     """
     uv = Uv(base_env=environ, offline=request.offline)
     with progress.stage("profile") as stage:

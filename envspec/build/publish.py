@@ -81,7 +81,7 @@ def build_manifest(plan: Plan, built: BuiltGeneration, inventory: Inventory) -> 
             for p, f in needed_files(built.lock.lock, plan.python)
         ),
         winners=built.venv.winners,
-        precedence=plan.profile.winners,
+        precedence=plan.profile.precedence,
         findings=built.findings,
         allowed=built.inputs.allowed,
         toolkit=toolkit,

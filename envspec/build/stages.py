@@ -19,7 +19,7 @@ from envspec.report.findings import FailedReport, Report, Severity, counted
 from envspec.report.progress import Progress
 from envspec.report.text import count_findings
 from envspec.toolkit.toolchain import Toolchain, lay_toolchain
-from envspec.venv.disk_space import require_room
+from envspec.venv.disk_space import require_disk_space
 from envspec.venv.install import Venv, install
 
 
@@ -65,7 +65,7 @@ def install_packages(plan: Plan, lock: Lock, generation: Generation, progress: P
     """Make the venv of a generation."""
     with progress.stage("install") as stage:
         uv = plan.uv.with_reporter(stage.detail)
-        require_room(needed_files(lock, plan.python), plan.output.root, uv, progress.note)
+        require_disk_space(needed_files(lock, plan.python), plan.output.root, uv, progress.note)
         work = plan.output.work / "install"
         venv = install(plan.profile, lock, plan.python, uv, generation.venv, work)
         files = sum(len(package.rows) for package in venv.packages)

@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envspec.data.architectures import Arch
+from envspec.data.compatibility import torch_cuda_packages
 from envspec.lock import Lock
 from envspec.lock.selection import Selected
 from envspec.lock.targets import Target
@@ -16,8 +17,11 @@ from envspec.profile import Profile
 from envspec.report.errors import UsageError
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """One package (empty: the profile) asks for another: `specifier` is empty where any version will do."""
+class RequiredBy(msgspec.Struct, frozen=True):
+    """A package is required by another (`by`; empty: by the profile) at the versions of `specifier`.
+
+    It is empty where any version will do, and "?" where it is not known. `extra` is the extra of `by` that requires it.
+    """
 
     by: str
     specifier: str
@@ -25,62 +29,72 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that would be installed, and who asked for what. Without a network `asks` know no specifiers."""
+    """Everything that would be installed, and what requires it. Without a network `required_by` knows no specifiers."""
 
     target: Target
     chosen: Mapping[str, Selected]
-    asks: Mapping[str, tuple[Ask, ...]]
+    required_by: Mapping[str, tuple[RequiredBy, ...]]
 
     def version(self, name: str) -> Version | None:
-        """The version of a package, None if it is not in the set."""
+        """Return the version of a package, None if it is not in the set."""
         found = self.chosen.get(name)
         return found.version if found else None
 
     def why(self, name: str) -> tuple[str, ...]:
-        """The chain from a package to the profile, in one line, nearest first.
+        """Return the dependency path from a package to the profile, in one line, nearest first.
 
         `nvidia-nvvm 13.5.37 <- nvidia-cuda-nvcc 13.2.86 (any version) <- your profile`
         """
-        return chains(self, name, 1)
+        return dependency_paths(self, name, 1)
+
+    def torch_cuda(self) -> tuple[int, int] | None:
+        """Return the CUDA release that the set's torch was built for, by what it pins; None if that is not known."""
+        for name in torch_cuda_packages():
+            for one in self.required_by.get(name, ()):
+                if one.by == "torch" and one.specifier.startswith("=="):
+                    release = Version(one.specifier.removeprefix("==").removesuffix(".*"))
+                    return release.major, release.minor
+        return None
 
 
-def chains(selection: Selection, name: str, most: int) -> tuple[str, ...]:
-    """Up to `most` chains from a package to the profile, shortest first, one for each package that asks for it."""
+def dependency_paths(selection: Selection, name: str, most: int) -> tuple[str, ...]:
+    """Return up to `most` paths from a package to the profile, shortest first, one for each package that requires it."""
     found = selection.chosen.get(name)
     if found is None:
         return ()
     lines = []
-    asks = sorted(selection.asks.get(name, ()), key=lambda ask: (len(_to_profile(selection, ask.by)), ask.by))
-    for ask in asks[:most]:
-        path = _to_profile(selection, ask.by)
-        lines.append(" <- ".join([str(found), f"{path[0]} ({_asked(ask)})", *path[1:]]))
+    requirers = selection.required_by.get(name, ())
+    nearest = sorted(requirers, key=lambda one: (len(_to_profile(selection, one.by)), one.by))
+    for one in nearest[:most]:
+        path = _to_profile(selection, one.by)
+        lines.append(" <- ".join([str(found), f"{path[0]} ({_required(one)})", *path[1:]]))
     return tuple(lines) or (f"{found} <- ?",)
 
 
-def _asked(ask: Ask) -> str:
-    extra = f" [{ask.extra}]" if ask.extra else ""
-    version = {"": "any version", "?": "version not known"}.get(ask.specifier, ask.specifier)
+def _required(one: RequiredBy) -> str:
+    extra = f" [{one.extra}]" if one.extra else ""
+    version = {"": "any version", "?": "version not known"}.get(one.specifier, one.specifier)
     return f"{version}{extra}"
 
 
 def _to_profile(selection: Selection, by: str) -> list[str]:
-    """The shortest way from an asking package to the profile, itself first."""
+    """Return the shortest path from a requiring package to the profile, itself first."""
     if not by:
         return ["your profile"]
     parents: dict[str, str] = {by: ""}
     queue = [by]
     for current in queue:
-        for ask in selection.asks.get(current, ()):
-            if not ask.by:
+        for one in selection.required_by.get(current, ()):
+            if not one.by:
                 steps = []
                 at = current
                 while at:
                     steps.append(str(selection.chosen[at]) if at in selection.chosen else at)
                     at = parents[at]
                 return [*reversed(steps), "your profile"]
-            if ask.by not in parents:
-                parents[ask.by] = current
-                queue.append(ask.by)
+            if one.by not in parents:
+                parents[one.by] = current
+                queue.append(one.by)
     return [by]
 
 
@@ -123,5 +137,5 @@ class IndexNotices(msgspec.Struct, frozen=True):
 
 
 def admits(specifier: str, version: Version) -> bool:
-    """Whether a specifier admits a version, pre-releases included: the lock has decided on those."""
+    """Return whether a specifier admits a version, pre-releases included: the lock has decided on those."""
     return not specifier or SpecifierSet(specifier).contains(version, prereleases=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from envspec.check.facts import CheckInput
 from envspec.host.python import ask
 from envspec.lock import Lock, read_lock
+from envspec.lock.dates import named_in
 from envspec.lock.resolve import resolve
 from envspec.lock.targets import Target
 from envspec.profile import Profile
@@ -56,7 +56,7 @@ def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageEr
     try:
         return resolve(profile, uv, python, keep=kept).lock, None
     except UsageError as refusal:
-        if refusal.code not in ("unsatisfiable", "no-such-version"):
+        if refusal.code not in ("unsatisfiable", "no-such-version", "newer-than-date"):
             raise
         for winning in _suspects(profile, refusal):
             try:
@@ -69,9 +69,7 @@ def _resolve(profile: Profile, uv: Uv, kept: Lock | None) -> tuple[Lock, UsageEr
 def _suspects(profile: Profile, refusal: UsageError) -> Iterator[tuple[str, ...]]:
     """Yield which exact pins of the profile to let win: each that uv's reason names, alone, then all of them."""
     pins = [p.name for p in profile.packages if p.specifier.startswith("==")]
-    named = [
-        name for name in pins if re.search(rf"(?<![a-z0-9-]){re.escape(name)}(?![a-z0-9-])", refusal.why)
-    ]
+    named = [name for name in pins if named_in(f"{refusal.what}\n{refusal.why}", name)]
     # What the profile alone insists on contradicts the others; what is asked for twice is the likelier culprit.
     yield from (
         (name,) for name in sorted(named, key=lambda name: -refusal.why.count(f"depends on {name}=="))

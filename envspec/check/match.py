@@ -11,11 +11,12 @@ from packaging.version import Version
 
 from envspec.lock.selection import best_wheel, ranks
 from envspec.lock.targets import Target
+from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, UsageError
 from envspec.torch_abi import exports as torch_exports
 from envspec.torch_abi.variants import broken_members
 from envspec.uv.run import Uv
-from envspec.wheels.contents import look_at
+from envspec.wheels.contents import contents_of
 from envspec.wheels.file import ResolvedFile
 from envspec.wheels.index import releases
 from envspec.wheels.metadata import fetch_metadata
@@ -52,18 +53,24 @@ def match(
     uv: Uv,
     python: Path,
     most: int,
-    on_progress: Callable[[str], None] = lambda t: None,
+    on_progress: Callable[[str], None] = lambda text: None,
+    *,
+    profile: Profile | None = None,
 ) -> MatchTable:
-    """The newest `most` releases of a package that have a wheel for the target, each with the torch releases it fits."""
+    """Return the newest `most` releases of a package that have a wheel for the target, each with the torch releases it fits.
+
+    They come from the index that `profile` takes the package from. Raises UsageError `no-wheel`, and what asking for the
+    releases raises.
+    """
     on_progress(f"asking the index for the releases of {package}")
-    chosen = list(_wheels(releases(package, uv, python), target))[:most]
+    chosen = list(_wheels(releases(package, uv, python, profile), target))[:most]
     if not chosen:
         raise UsageError(
             "no-wheel",
             f"{package} has no wheel for CPython {target.minor} on {target.machine}",
             where="--python",
         )
-    on_progress(f"looking into {len(chosen)} wheels")
+    on_progress(f"reading {len(chosen)} wheels")
     with ThreadPoolExecutor(_WORKERS) as pool:
         rows = pool.map(lambda item: _row(package, item[0], item[1], target.machine, uv.offline), chosen)
         return MatchTable(
@@ -94,7 +101,7 @@ def _wheels(
 def _row(package: str, version: Version, file: ResolvedFile, machine: str, offline: bool) -> MatchRow:
     table = torch_exports.load()
     try:
-        look = look_at(package, file, thorough=True, offline=offline)
+        contents = contents_of(package, file, thorough=True, offline=offline)
         metadata = fetch_metadata([file], offline=offline).get(file.sha256)
     except EnvspecError as error:
         return MatchRow(
@@ -105,10 +112,10 @@ def _row(package: str, version: Version, file: ResolvedFile, machine: str, offli
     )
     names = {
         lib.path: [n.encode("latin-1") for n in lib.torch_imports]
-        for lib in look.libraries
+        for lib in contents.libraries
         if not lib.problem
     }
-    unread = [lib.path for lib in look.libraries if lib.problem]
+    unread = [lib.path for lib in contents.libraries if lib.problem]
     imports = any(names.values())
 
     def breaks(release: str) -> bool:

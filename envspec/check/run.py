@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from envspec.check.collect import gather
+from envspec.check.collect import collect_facts
 from envspec.check.facts import CheckInput
 from envspec.check.input import read_input, target_of
 from envspec.check.rules import RULES
@@ -14,7 +14,7 @@ from envspec.host.cxx import HostCompiler, ask_compiler, find_cxx
 from envspec.host.machine import Host
 from envspec.lock.targets import Target
 from envspec.profile import Profile
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.report.findings import FailedReport, Finding, Report, Severity, report
 from envspec.report.progress import Progress
 from envspec.report.rules import Missing, run_rules
@@ -63,7 +63,7 @@ def check_lock(
 
     `python` runs uv's resolutions. Errors of an `allowed` code become notes.
     """
-    facts = gather(given, target, uv, python, on_progress)
+    facts = collect_facts(given, target, uv, python, on_progress)
     facts[HostCompiler] = host_compiler(environ)
     findings = list(run_rules(RULES.all(), facts, allowed))
     if given.refusal is not None:
@@ -104,6 +104,6 @@ def host_compiler(environ: Mapping[str, str]) -> HostCompiler | Missing:
     host = Host(environ=environ)
     try:
         path = find_cxx(host)
-    except WorldError as error:
+    except ExternalError as error:
         return Missing(error.what)
     return ask_compiler(host, path) or Missing(f"{path} does not tell its version")

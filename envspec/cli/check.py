@@ -6,7 +6,7 @@ import os
 
 import click
 
-from envspec.check.fix import mend
+from envspec.check.fix import fix_profile
 from envspec.check.input import target_of
 from envspec.check.run import check_profile
 from envspec.cli.codes import allowed_codes
@@ -50,7 +50,7 @@ def check_command(
     if not fix:
         show_report(check(asked), as_json=as_json)
         return
-    result = mend(path, target_of(asked, python), uv, resolving_python(asked, uv), check)
+    result = fix_profile(path, target_of(asked, python), uv, resolving_python(asked, uv), check)
     for line in result.difference:
         click.echo(line, err=as_json)
     if not result.difference:

@@ -23,7 +23,7 @@ class ErrorExit(str, Enum):
 
     FINDINGS = "findings"
     USAGE = "usage"
-    WORLD = "world"
+    EXTERNAL = "external"
     INTERNAL = "internal"
     INTERRUPTED = "interrupted"
 

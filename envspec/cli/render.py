@@ -113,7 +113,7 @@ def render_requirers(found: Requirers) -> Iterator[str]:
     yield from found.paths
     for override in found.overrides:
         yield f"overridden to {override.version}: {override.reason}"
-        yield from (f"  {chain}" for chain in override.chains)
+        yield from (f"  {path}" for path in override.dependency_paths)
 
 
 def render_match(table: MatchTable, torch: str | None) -> Iterator[str]:

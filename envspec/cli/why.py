@@ -8,8 +8,8 @@ import click
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envspec.check.collect import gather_asks
-from envspec.check.facts import chains
+from envspec.check.collect import collect_selection
+from envspec.check.facts import dependency_paths
 from envspec.check.input import read_input, target_of
 from envspec.cli.options import json_option, offline_option, profile_argument, python_option
 from envspec.cli.progress import make_progress
@@ -45,8 +45,9 @@ def why_command(package: str, profile: str, python: str | None, as_json: bool, o
     """Show what requires PACKAGE, up to PROFILE."""
     uv = Uv(offline=offline)
     asked = read_profile(find_profile(profile))
-    lock = read_input(asked, uv, make_progress()).lock
-    selection = gather_asks(asked, lock, target_of(asked, python), uv, resolving_python(asked, uv))
+    given = read_input(asked, uv, make_progress())
+    lock = given.lock
+    selection = collect_selection(given, target_of(asked, python), uv, resolving_python(asked, uv))
     name = canonicalize_name(package)
     if name not in selection.chosen:
         close = difflib.get_close_matches(name, selection.chosen, n=1)
@@ -60,7 +61,7 @@ def why_command(package: str, profile: str, python: str | None, as_json: bool, o
         )
     found = Requirers(
         package=name,
-        paths=chains(selection, name, _MOST),
+        paths=dependency_paths(selection, name, _MOST),
         overrides=tuple(o for o in lock.overrides if o.name == name),
     )
     show(found, render_requirers, as_json=as_json)

@@ -71,8 +71,8 @@ class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
     as_of: str
 
 
-class WinnerRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Two packages that own the same paths, and which of them is right."""
+class PrecedenceRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """Two packages that own the same paths, and whose files are the right ones."""
 
     loses: str
     wins: str
@@ -81,10 +81,40 @@ class WinnerRow(msgspec.Struct, frozen=True, rename="kebab"):
     as_of: str
 
 
+class CudaPinRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """A package by whose pin a torch wheel tells its CUDA release."""
+
+    package: str
+    why: str
+    source: str
+    as_of: str
+
+
+class NoFamilyRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """The beginning of names that only look like those of a library for one CUDA major."""
+
+    prefix: str
+    why: str
+    source: str
+    as_of: str
+
+
 @cache
-def known_winners() -> tuple[WinnerRow, ...]:
-    """All pairs."""
-    return load_table("known_winners", WinnerRow)
+def torch_cuda_packages() -> tuple[str, ...]:
+    """Return the packages by whose exact pin a torch wheel tells its CUDA release, the most telling first."""
+    return tuple(row.package for row in load_table("torch_cuda_packages", CudaPinRow))
+
+
+@cache
+def without_cuda_family() -> tuple[str, ...]:
+    """Return the beginnings of the names of NVIDIA's packages that are not for one CUDA major."""
+    return tuple(row.prefix for row in load_table("cuda_families", NoFamilyRow))
+
+
+@cache
+def known_precedence() -> tuple[PrecedenceRow, ...]:
+    """Return all pairs."""
+    return load_table("known_precedence", PrecedenceRow)
 
 
 @cache

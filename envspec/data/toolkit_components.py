@@ -13,7 +13,10 @@ _SUFFIX = re.compile(r"-cu\d\d$")
 
 
 class Component(msgspec.Struct, frozen=True, rename="kebab"):
-    """One part. `jit`: just-in-time compilers cannot do without it."""
+    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole.
+
+    `also_in`: another package that brings it.
+    """
 
     component: str
     package: str
@@ -21,6 +24,8 @@ class Component(msgspec.Struct, frozen=True, rename="kebab"):
     why: str
     source: str
     as_of: str
+    since: int = 0
+    also_in: str = ""
 
 
 @cache
@@ -33,6 +38,11 @@ def component_of(package: str) -> str | None:
     """The component that a package brings: `nvcc` for nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12; None for others."""
     plain = _SUFFIX.sub("", package)
     return next((row.component for row in components() if row.package == plain), None)
+
+
+def first_major_with(component: str) -> int:
+    """Return the first CUDA major whose wheels hold a component whole, 0 if all do."""
+    return next(row.since for row in components() if row.component == component)
 
 
 def package_of(component: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
+from envspec.data.compatibility import compiler_limit
 from envspec.host.commands import Command, run
 from envspec.host.machine import Host
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
+from envspec.report.findings import Finding, error, unknown
 
 
 class HostCompiler(msgspec.Struct, frozen=True):
@@ -20,13 +23,13 @@ class HostCompiler(msgspec.Struct, frozen=True):
 
 
 def find_cxx(host: Host) -> str:
-    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises WorldError `no-compiler`."""
+    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises ExternalError `no-compiler`."""
     named = host.environ.get("CXX", "").split()
     for name in (*named[:1], "c++", "g++"):
         found = host.which(name)
         if found is not None:
             return found
-    raise WorldError(
+    raise ExternalError(
         "no-compiler",
         "there is no C++ compiler",
         where="c++ and g++ on PATH" + (f", $CXX={named[0]}" if named else ""),
@@ -50,3 +53,30 @@ def ask_compiler(host: Host, path: str) -> HostCompiler | None:
     family = "clang" if "clang" in lines[0].lower() else "gcc"
     found = numbers[0] if family == "clang" else numbers[-1]
     return HostCompiler(family, (int(found[0]), int(found[1])), path)
+
+
+def unaccepted(compiler: HostCompiler, subject: str, cuda: tuple[int, int]) -> Iterator[Finding]:
+    """Yield a finding `host-compiler` if nvcc of a CUDA release refuses a compiler, or if that is not known.
+
+    It is an error wherever it is found: nothing compiles with such a compiler.
+    """
+    family, (major, minor) = compiler.family, compiler.version
+    release = f"{cuda[0]}.{cuda[1]}"
+    limit = compiler_limit(family, cuda)
+    if limit is None:
+        yield unknown(
+            "host-compiler",
+            subject,
+            f"it is not known which {family} nvcc of CUDA {release} accepts",
+            evidence=[f"{compiler.path} is {family} {major}.{minor}"],
+            fix="envspec probe cuda-plain tries it in a built environment",
+        )
+    elif major > limit:
+        cc, cxx = ("clang", "clang++") if family == "clang" else ("gcc", "g++")
+        yield error(
+            "host-compiler",
+            subject,
+            f"{compiler.path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
+            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
+            fix=f"install {cxx}-{limit} and set CC={cc}-{limit} CXX={cxx}-{limit}",
+        )

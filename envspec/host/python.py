@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.host.commands import Command, run
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 _ASK = (
     "import json,os,platform,struct,sys,sysconfig;"
@@ -47,7 +47,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def ask(path: Path) -> ChosenPython:
-    """Run an interpreter and ask it what it is. Raises WorldError `python-broken`."""
+    """Run an interpreter and ask it what it is. Raises ExternalError `python-broken`."""
     command = Command(arguments=(str(path), "-I", "-c", _ASK), environment=os.environ)
     try:
         done = run(command, seconds=30, limit=_MOST_ANSWER)
@@ -66,8 +66,8 @@ def ask(path: Path) -> ChosenPython:
     )
 
 
-def _broken(path: Path, reason: str) -> WorldError:
-    return WorldError(
+def _broken(path: Path, reason: str) -> ExternalError:
+    return ExternalError(
         "python-broken",
         f"{path} is not a working Python",
         where=str(path),

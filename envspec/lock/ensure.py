@@ -136,5 +136,5 @@ def lock_notes(outcome: LockOutcome) -> list[str]:
     lines = [f"  {change}" for change in outcome.changes]
     for override in outcome.lock.overrides:
         lines.append(f"  override {override.name}=={override.version}: {override.reason}")
-        lines += [f"    {chain}" for chain in override.chains]
+        lines += [f"    {path}" for path in override.dependency_paths]
     return lines

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from envspec.data import load_toml
 from envspec.fs import file_sha256
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.uv.project import ROOT
 from envspec.wheels.file import ResolvedFile, local_path
 
@@ -55,10 +55,10 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def parse_uv_lock(text: str) -> Graph:
-    """Read uv.lock. Raises WorldError `uv-lock-format` for a version that this envspec does not know."""
+    """Read uv.lock. Raises ExternalError `uv-lock-format` for a version that this envspec does not know."""
     data = load_toml(text)
     if data.get("version") != 1:
-        raise WorldError(
+        raise ExternalError(
             "uv-lock-format",
             f"this uv writes version {data.get('version')} of its lock, envspec reads version 1",
             fix="upgrade envspec, or install an older uv",
@@ -122,7 +122,7 @@ def with_hashes(graph: Graph) -> Graph:
         try:
             return msgspec.structs.replace(file, sha256=file_sha256(path), size=path.stat().st_size)
         except OSError as error:
-            raise WorldError(
+            raise ExternalError(
                 "wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
             ) from None
 

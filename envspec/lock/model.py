@@ -52,7 +52,7 @@ class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     reason: str
-    chains: tuple[str, ...] = ()
+    dependency_paths: tuple[str, ...] = ()
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True, dict=True):

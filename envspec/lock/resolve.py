@@ -1,4 +1,4 @@
-"""Making a lock: uv resolves, the matched CUDA set is laid over, and the result is written in envspec's form."""
+"""Making a lock: uv resolves, the toolkit release set is laid over, and the result is written in envspec's form."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envspec.data.toolkit_components import component_of
+from envspec.lock.claims import verify_claims
+from envspec.lock.dates import explain_date
 from envspec.lock.graph import Graph, ResolvedPackage, parse_uv_lock, prune, with_hashes
-from envspec.lock.matched_set import (
-    METAPACKAGE,
-    MatchedSet,
-    contradictions,
-    matched_requirement,
-    matched_set,
-    require_components,
-)
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
 from envspec.lock.targets import canonical_marker, holds_somewhere, needed_on, serves
+from envspec.lock.toolkit_set import (
+    METAPACKAGE,
+    ToolkitSet,
+    contradictions,
+    require_components,
+    toolkit_requirement,
+    toolkit_set,
+)
 from envspec.profile import Profile
 from envspec.report.errors import UsageError
 from envspec.uv.project import resolution_project
@@ -59,27 +60,30 @@ def resolve(
     frees none, an empty sequence all, names free those packages.
     """
     with tempfile.TemporaryDirectory(prefix="envspec-lock-") as work, _about(profile):
-        matched = _read_matched_set(profile, uv, python, Path(work) / "toolkit")
+        toolkit = _read_toolkit_set(profile, uv, python, Path(work) / "toolkit")
         project = Path(work) / "profile"
         resolution_project(
             profile,
-            _requirements(profile, matched),
-            _overrides(profile, matched, pins_win),
+            _requirements(profile, toolkit),
+            _overrides(profile, toolkit, pins_win),
             # A pin that is newer than the profile's date is looked at all the same: the verdict is about the pin.
             any_date=pins_win,
         ).write(project)
         if keep is not None and upgrade != []:
             (project / "uv.lock").write_text(_preferences(keep, profile), encoding="utf-8")
-        uv.lock(project, python, upgrade)
+        try:
+            uv.lock(project, python, upgrade)
+        except UsageError as refusal:
+            raise refusal if pins_win else explain_date(refusal, profile, uv, python) from None
         graph = prune(
             parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")),
             lambda marker: holds_somewhere(marker, profile.python.minors, profile.machines),
         )
         exported = uv.export(project, python)
     graph = with_hashes(graph)
-    metadata = fetch_metadata(_relevant(graph, matched), offline=uv.offline)
-    _verify_claims(profile, graph, metadata)
-    records = list(contradictions(matched, graph, metadata)) if matched else []
+    metadata = fetch_metadata(_relevant(graph, toolkit), offline=uv.offline)
+    verify_claims(profile, graph, metadata)
+    records = list(contradictions(toolkit, graph, metadata)) if toolkit else []
     records += [
         OverrideRecord(name=o.name, version=o.specifier.removeprefix("=="), reason=o.reason)
         for o in profile.overrides
@@ -97,8 +101,8 @@ def _about(profile: Profile) -> Iterator[None]:
         raise
 
 
-def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> MatchedSet | None:
-    requirement = matched_requirement(profile)
+def _read_toolkit_set(profile: Profile, uv: Uv, python: Path, project: Path) -> ToolkitSet | None:
+    requirement = toolkit_requirement(profile)
     if requirement is None:
         return None
     resolution_project(profile, [requirement]).write(project)
@@ -107,6 +111,9 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     except UsageError as error:
         if error.code not in ("no-such-version", "unsatisfiable"):
             raise
+        dated = explain_date(error, profile, uv, python)
+        if dated is not error:
+            raise dated from None
         assert profile.cuda is not None
         raise UsageError(
             "toolkit-no-release",
@@ -119,7 +126,7 @@ def _read_matched_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
     meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
     read = fetch_metadata(meta.wheels[:1] if meta else (), offline=uv.offline)
     require_components(profile, {extra for metadata in read.values() for extra in metadata.extras})
-    return matched_set(profile, graph)
+    return toolkit_set(profile, graph)
 
 
 def release_with(package: str, version: str, profile: Profile, uv: Uv, python: Path) -> str | None:
@@ -137,16 +144,16 @@ def release_with(package: str, version: str, profile: Profile, uv: Uv, python: P
     return next((p.version for p in graph.packages if p.name == METAPACKAGE), None)
 
 
-def _requirements(profile: Profile, matched: MatchedSet | None) -> list[str]:
+def _requirements(profile: Profile, toolkit: ToolkitSet | None) -> list[str]:
     asked = [p.requirement for p in profile.packages]
     named = {p.name for p in profile.packages}
-    return asked + [name for name, _ in matched.versions if name not in named] if matched else asked
+    return asked + [name for name, _ in toolkit.versions if name not in named] if toolkit else asked
 
 
-def _overrides(profile: Profile, matched: MatchedSet | None, pins_win: Sequence[str]) -> list[str]:
+def _overrides(profile: Profile, toolkit: ToolkitSet | None, pins_win: Sequence[str]) -> list[str]:
     pins = {p.name: p.requirement for p in profile.packages if p.name in pins_win}
     own = pins | {o.name: f"{o.name}{o.specifier}" for o in profile.overrides}
-    set_ = {name: f"{name}=={version}" for name, version in matched.versions} if matched else {}
+    set_ = {name: f"{name}=={version}" for name, version in toolkit.versions} if toolkit else {}
     return sorted((set_ | own).values())
 
 
@@ -166,62 +173,14 @@ def _preferences(lock: Lock, profile: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _relevant(graph: Graph, matched: MatchedSet | None) -> list[ResolvedFile]:
-    """The wheels whose metadata says who asked for the matched set, and what torch was built for."""
-    members = {name for name, _ in matched.versions} if matched else set()
+def _relevant(graph: Graph, toolkit: ToolkitSet | None) -> list[ResolvedFile]:
+    """The wheels whose metadata says who asked for the toolkit release set, and what torch was built for."""
+    members = {name for name, _ in toolkit.versions} if toolkit else set()
     return [
         package.wheels[0]
         for package in graph.packages
         if package.wheels and (package.name == "torch" or any(edge.to in members for edge in package.edges))
     ]
-
-
-def _verify_claims(profile: Profile, graph: Graph, metadata: dict[str, WheelMetadata]) -> None:
-    """`torch = "2.11.0+cu130"` is a claim about the CUDA build; the index's version often lacks the label."""
-    for request in profile.packages:
-        if not request.local:
-            continue
-        for package in graph.packages:
-            if package.name == request.name:
-                actual = _local_label(package, metadata)
-                if actual != request.local:
-                    raise UsageError(
-                        "local-label-claim",
-                        f"{package.name} {package.version} of this index is "
-                        + (
-                            f"a {actual} build, not {request.local}"
-                            if actual
-                            else f"not known to be a {request.local} build"
-                        ),
-                        where=f"{profile.path}: packages.{request.name}",
-                        why=_evidence(package, metadata),
-                        fix=f'write "{package.version}+{actual}"'
-                        if actual
-                        else f'write "{package.version}" without the label',
-                    )
-
-
-def _local_label(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> str:
-    """The label in the version, else the CUDA release that the package's own metadata pins: `cu130`."""
-    if "+" in package.version:
-        return package.version.split("+", 1)[1]
-    for requirement in _cuda_pins(package, metadata):
-        match = re.search(r"==(\d+)\.(\d+)", str(requirement.specifier))
-        if match:
-            return f"cu{match[1]}{match[2]}"
-    return ""
-
-
-def _cuda_pins(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> list[Requirement]:
-    """torch pins the metapackage since its CUDA 13 builds, and the run-time library's wheel before."""
-    markers = ("cuda-toolkit", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
-    read = [metadata[wheel.sha256] for wheel in package.wheels[:1] if wheel.sha256 in metadata]
-    return [r for one in read for r in one.requirements() if canonicalize_name(r.name) in markers]
-
-
-def _evidence(package: ResolvedPackage, metadata: dict[str, WheelMetadata]) -> str:
-    pins = [str(r) for r in _cuda_pins(package, metadata)]
-    return f"its metadata requires {pins[0]}" if pins else "its metadata names no CUDA release"
 
 
 def _lock(profile: Profile, graph: Graph, exported: str, overrides: list[OverrideRecord]) -> Lock:

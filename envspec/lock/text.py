@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 from envspec.data.shipped import is_installed
 from envspec.fs import write_synced
 from envspec.lock.model import Lock, LockedFile, LockedPackage, OverrideRecord
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.report.os_errors import DISK_FULL, explain_os_error
 
 MAX_BYTES = 16 << 20
@@ -61,8 +61,8 @@ def _lines(lock: Lock) -> Iterator[str]:
     for override in lock.overrides:
         yield f"# override: {override.name}=={override.version}"
         yield f"#   why: {override.reason}"
-        for chain in override.chains:
-            yield f"#   asked otherwise: {chain}"
+        for path in override.dependency_paths:
+            yield f"#   asked otherwise: {path}"
     for package in lock.packages:
         marker = f" ; {package.marker}" if package.marker else ""
         yield f"{package.pin}{marker} \\"
@@ -76,14 +76,14 @@ def _lines(lock: Lock) -> Iterator[str]:
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock at `path`, None if there is none. Raises UsageError `lock-damaged`, WorldError `lock-unreadable`."""
+    """The lock at `path`, None if there is none. Raises UsageError `lock-damaged`, ExternalError `lock-unreadable`."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "lock-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
         ) from None
     if len(raw) > MAX_BYTES:
@@ -162,15 +162,15 @@ class _Parser:
         if not match:
             raise self.fail("an override is written name==version")
         self.at += 1
-        reason, chains = "", []
+        reason, paths = "", []
         while self.peek().startswith("#   "):
             key, _, value = self.peek()[4:].partition(": ")
             if key == "why":
                 reason = value
             elif key == "asked otherwise":
-                chains.append(value)
+                paths.append(value)
             self.at += 1
-        return OverrideRecord(name=match[1], version=match[2], reason=reason, chains=tuple(chains))
+        return OverrideRecord(name=match[1], version=match[2], reason=reason, dependency_paths=tuple(paths))
 
     def _package(self) -> LockedPackage:
         match = _REQUIREMENT.fullmatch(self.peek())
@@ -220,7 +220,7 @@ class _Parser:
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write the lock's text in one step. Raises WorldError `lock-unwritable`."""
+    """Write the lock's text in one step. Raises ExternalError `lock-unwritable`."""
     if is_installed(path):
         raise UsageError(
             "profile-shipped",
@@ -233,7 +233,7 @@ def write_lock(path: Path, lock: Lock) -> None:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise explain_os_error(error) from None
-        raise WorldError(
+        raise ExternalError(
             "lock-unwritable",
             f"cannot write {path}: {error.strerror}",
             where=str(path),

@@ -130,7 +130,7 @@ def settings(
     return {
         "gpu.arch": arch,
         "gpu.minimum-driver": minimum_driver,
-        "install.winners": None if precedence is None else ", ".join(precedence),
+        "install.precedence": None if precedence is None else ", ".join(precedence),
         "jobs.memory-per-job": str(memory_per_job),
         "jobs.memory-headroom": str(memory_headroom),
         "python": python,
@@ -145,7 +145,7 @@ def _profile_settings(profile: Profile) -> dict[str, str | None]:
         memory_per_job=profile.memory_per_job,
         memory_headroom=profile.memory_headroom,
         variables=profile.environment,
-        precedence=profile.winners,
+        precedence=profile.precedence,
         python=None,  # it prefers a minor; which patch release is used, the host decides
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envspec.fs import names_in, sync_directory, write_synced
 from envspec.output.generations import STATE, Generation, Output
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.report.os_errors import DISK_FULL, explain_os_error
 
 _OWNER_TEXT = "This directory is made and managed by envspec. See envspec.json beside it.\n"
@@ -18,7 +18,7 @@ _OWNER_TEXT = "This directory is made and managed by envspec. See envspec.json b
 def create(root: Path) -> Output:
     """Return the output directory at `root`, made if it is not there. Never takes over what envspec did not make.
 
-    Raises UsageError `output-*` for a path that cannot be an output, WorldError `output-unwritable`.
+    Raises UsageError `output-*` for a path that cannot be an output, ExternalError `output-unwritable`.
     """
     validate(root)
     try:
@@ -53,10 +53,10 @@ def validate(root: Path) -> None:
         raise _unwritable(root, error) from None
 
 
-def _unwritable(root: Path, error: OSError) -> WorldError:
+def _unwritable(root: Path, error: OSError) -> ExternalError:
     if error.errno in DISK_FULL:
         return explain_os_error(error)
-    return WorldError(
+    return ExternalError(
         "output-unwritable",
         f"cannot write to {root}: {error.strerror}",
         where=str(error.filename or root),

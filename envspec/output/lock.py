@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envspec.fs import write_synced
 from envspec.output.generations import Output
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def locked(output: Output, waiting: Callable[[str], None]) -> Iterator[int]:
     Gives the lock's descriptor. Programs that write into the output inherit it: if envspec is killed, the lock stays
     held until the last of them has ended, so that none writes into what the next build removes.
 
-    Raises WorldError `output-unwritable`.
+    Raises ExternalError `output-unwritable`.
     """
     with _open_lock(output) as handle:
         try:
@@ -56,8 +56,8 @@ def _open_lock(output: Output) -> Iterator[int]:
         os.close(handle)
 
 
-def _cannot_lock(output: Output, error: OSError) -> WorldError:
-    return WorldError(
+def _cannot_lock(output: Output, error: OSError) -> ExternalError:
+    return ExternalError(
         "output-unwritable", f"cannot lock {output.root}: {error.strerror}", where=str(output.state)
     )
 

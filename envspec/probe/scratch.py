@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from envspec.host.memory import max_jobs
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 
 @contextlib.contextmanager
@@ -48,12 +48,12 @@ def compiler_slots(environment: Mapping[str, str], memory_per_job: int, headroom
 
 
 def keep_log(log: Path, directory: Path) -> None:
-    """Copy a probe's log into a directory, which is made if need be. Raises WorldError `logs-unwritable`."""
+    """Copy a probe's log into a directory, which is made if need be. Raises ExternalError `logs-unwritable`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(log, directory / log.name)
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "logs-unwritable",
             f"cannot write to {directory}: {error.strerror}",
             where="--logs",

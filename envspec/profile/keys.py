@@ -160,9 +160,9 @@ class ResolveKeys(_Keys):
             kind="date, or date and time with zone",
         ),
     ] = UNSET
-    machines: Annotated[
-        list[Literal["x86_64", "aarch64"]], _key("The machines that the lock serves.", ["x86_64", "aarch64"])
-    ] = msgspec.field(default_factory=lambda: ["x86_64", "aarch64"])
+    machines: Annotated[list[str], _key("The machines that the lock serves.", ["x86_64", "aarch64"])] = (
+        msgspec.field(default_factory=lambda: ["x86_64", "aarch64"])
+    )
     allow_sdists: Annotated[
         list[str],
         _key(
@@ -175,10 +175,11 @@ class ResolveKeys(_Keys):
 class InstallKeys(_Keys):
     """How packages are laid down."""
 
-    winners: Annotated[
+    precedence: Annotated[
         list[str],
         _key(
-            "Packages whose files win where several packages hold one path; later ones win over earlier ones.",
+            "Packages whose files take precedence where several packages hold one path; later ones over earlier ones. The "
+            "name of this key in older releases, `winners`, is still read.",
             ["nvidia-cutlass-dsl-libs-cu13"],
         ),
     ] = []

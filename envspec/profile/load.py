@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import tomlkit
 import tomlkit.exceptions
 
 from envspec.data.shipped import shipped_profiles
 from envspec.profile.strict import nearest, show
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 
 MAX_BYTES = 1 << 20
 """No honest profile is larger; a larger file is a mistake (or an attack) and is not read."""
@@ -19,8 +21,21 @@ MAX_BYTES = 1 << 20
 _MAX_EXTENDS = 8
 
 
-def load_with_bases(path: Path, text: str | None) -> tuple[dict[str, Any], list[Path]]:
-    """The profile merged over what it extends: tables merge key by key, everything else replaces."""
+OLD_KEYS = {"install.winners": "install.precedence"}
+"""Names of keys in older releases, which are still read, and their names of today."""
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A profile merged over what it extends, the files it was read from, and the old names of keys that they hold."""
+
+    values: dict[str, Any]
+    sources: tuple[Path, ...]
+    old_keys: tuple[tuple[str, str], ...]
+
+
+def load_with_bases(path: Path, text: str | None) -> Loaded:
+    """Return the profile merged over what it extends: tables merge key by key, everything else replaces."""
+    old_keys: list[tuple[str, str]] = []
     chain: list[tuple[Path, dict[str, Any]]] = []
     current: Path | None = path
     while current is not None:
@@ -35,6 +50,7 @@ def load_with_bases(path: Path, text: str | None) -> tuple[dict[str, Any], list[
             values = _parse(text, current, str(current))
         else:
             values = _load(current, extended_by=chain[-1][0] if chain else None)
+        old_keys += _rename_old_keys(values, current)
         chain.append((current, values))
         base = values.pop("extends", None)
         if base is not None and not isinstance(base, str):
@@ -45,7 +61,26 @@ def load_with_bases(path: Path, text: str | None) -> tuple[dict[str, Any], list[
     merged: dict[str, Any] = {}
     for _, values in reversed(chain):
         merged = _merge(merged, values)
-    return merged, [p for p, _ in chain]
+    return Loaded(merged, tuple(p for p, _ in chain), tuple(dict.fromkeys(old_keys)))
+
+
+def _rename_old_keys(values: dict[str, Any], path: Path) -> Iterator[tuple[str, str]]:
+    """Give keys their names of today, in one file: which of two files wins is decided by their order, not by the spelling."""
+    for old, new in OLD_KEYS.items():
+        section, _, key = old.partition(".")
+        table = values.get(section)
+        if not isinstance(table, dict) or key not in table:
+            continue
+        today = new.partition(".")[2]
+        if today in table:
+            raise UsageError(
+                "profile-value",
+                f"{old} is the old name of {new}, and both are there",
+                where=str(path),
+                fix=f"keep {new}",
+            )
+        table[today] = table.pop(key)
+        yield old, new
 
 
 def _base(profile: Path, name: str) -> Path:
@@ -94,7 +129,9 @@ def _load(path: Path, extended_by: Path | None) -> dict[str, Any]:
             "profile-missing", f"there is no profile {path}", where=where, fix=_other_profiles(path)
         ) from None
     except OSError as error:
-        raise WorldError("profile-unreadable", f"cannot read {path}: {error.strerror}", where=where) from None
+        raise ExternalError(
+            "profile-unreadable", f"cannot read {path}: {error.strerror}", where=where
+        ) from None
     if len(raw) > MAX_BYTES:
         raise UsageError("profile-too-large", f"{path} is larger than {MAX_BYTES >> 20} MiB", where=where)
     try:

@@ -84,13 +84,19 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     exclude_newer: str
     """RFC 3339 in UTC, or empty: only files uploaded before it exist for the resolver."""
     allow_sdists: tuple[str, ...]
-    winners: tuple[str, ...]
-    """Packages whose files win where two packages own one path; later ones win over earlier ones."""
+    precedence: tuple[str, ...]
+    """Packages whose files take precedence where two packages own one path; later ones over earlier ones."""
     memory_per_job: int
     """Bytes of memory that one compiler process is given when MAX_JOBS is chosen."""
     memory_headroom: int
     """Bytes of memory that compile jobs leave free."""
     environment: tuple[tuple[str, str], ...]
+    old_keys: tuple[tuple[str, str], ...] = ()
+    """(old name, name of today) of the keys that the files spell as older releases did: what they say is in force."""
+
+    def names(self, package: str) -> bool:
+        """Return whether the profile itself asks for a package."""
+        return any(request.name == package for request in self.packages)
 
     @property
     def lock_path(self) -> Path:
@@ -99,7 +105,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lock_digest(self) -> str:
-        """`sha256:` over exactly what decides the lock. The GPU, winners and variables do not: changing them needs no new lock."""
+        """`sha256:` over exactly what decides the lock.
+
+        The GPU, file precedence and variables do not: changing them needs no new lock.
+        """
         asked = (
             self.python.versions,
             self.cuda,
@@ -121,7 +130,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
                 self.lock_digest,
                 self.gpu,
                 self.python.prefer,
-                self.winners,
+                self.precedence,
                 self.memory_per_job,
                 self.memory_headroom,
                 self.environment,

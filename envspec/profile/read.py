@@ -10,45 +10,38 @@ from datetime import date, datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from envspec.data.architectures import find_known, known_archs, parse_arch
 from envspec.data.gpus import gpu_typed
+from envspec.data.profile_values import values_of
 from envspec.data.reserved_variables import settable
+from envspec.data.toolkit_components import components, first_major_with
 from envspec.profile.load import load_with_bases
 from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
 from envspec.profile.strict import Table, nearest, show
 
-_MACHINES = ("x86_64", "aarch64")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(MiB|GiB|MB|GB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "MB": 10**6, "GB": 10**9}
 _DRIVER = re.compile(r"\d{3,4}(\.\d{1,4}){0,2}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-# CPython minors that uv and the wheels of this field know; the range is cut to these.
-_PYTHON_MINORS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 _TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
-# Every nvidia-cuda-nvcc-cu12 on the index (12.0.76 to 12.9.86, all 22 looked into) holds ptxas and libnvvm, but neither
-# nvcc nor cicc nor cudafe++: nothing can be compiled with them.
-_FIRST_WITH_NVCC = 13
-_COMPONENTS = (
-    "nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl", "cupti", "nvjitlink", "nvtx", "cublas", "cufft", "cufile",
-    "curand", "cusolver", "cusparse", "npp", "nvjpeg", "nvfatbin", "nvptxcompiler", "cuobjdump", "nvdisasm",
-    "nvprune", "cudla", "culibos", "cuxxfilt", "sanitizer", "opencl", "profiler", "nvml", "ctadvisor", "tileiras",
-)  # fmt: skip
 
 
 def read_profile(path: Path, text: str | None = None) -> Profile:
     """Read and check the profile at `path`; `text` stands in for the file's content if it is given.
 
-    Raises UsageError (`profile-*`) for anything the user can mend in a profile, WorldError (`profile-unreadable`)
+    Raises UsageError (`profile-*`) for anything the user can mend in a profile, ExternalError (`profile-unreadable`)
     if the file cannot be read.
     """
     path = Path(path)
-    values, sources = load_with_bases(path, text)
-    return _Reader(path, values).profile(tuple(sources))
+    loaded = load_with_bases(path, text)
+    profile = _Reader(path, loaded.values).profile(loaded.sources)
+    return msgspec.structs.replace(profile, old_keys=loaded.old_keys)
 
 
 class _Reader:
@@ -76,7 +69,7 @@ class _Reader:
             machines=machines,
             exclude_newer=exclude_newer,
             allow_sdists=allow_sdists,
-            winners=self._install(),
+            precedence=self._install(),
             memory_per_job=memory_per_job,
             memory_headroom=memory_headroom,
             environment=self._environment(),
@@ -113,12 +106,13 @@ class _Reader:
         table = self.top.table("python") or Table(self.path, {}, "python")
         versions = table.get("versions", str, ">=3.10,<3.14") or ""
         specifiers = table.parsed("versions", versions, _specifier, "a range of Python versions")
-        minors = tuple(m for m in _PYTHON_MINORS if _admits(specifiers, m))
+        known = values_of("python.versions")
+        minors = tuple(m for m in known if _admits(specifiers, m))
         if not minors:
             table.fail(
                 "versions",
                 f"admits no Python that envspec knows: {show(versions)}",
-                fix=f"it knows {_PYTHON_MINORS[0]} to {_PYTHON_MINORS[-1]}",
+                fix=f"it knows {known[0]} to {known[-1]}",
             )
         default = "3.12" if "3.12" in minors else minors[-1]
         prefer = table.get("prefer", str, default) or default
@@ -136,23 +130,25 @@ class _Reader:
             table.fail(
                 "toolkit", f"is not a CUDA toolkit release: {show(toolkit)}", fix='for example "13.2.1"'
             )
-        if int(toolkit.partition(".")[0]) < _FIRST_WITH_NVCC:
+        first = first_major_with("nvcc")
+        if int(toolkit.partition(".")[0]) < first:
             table.fail(
                 "toolkit",
                 f"is a release whose wheels hold no compiler: {show(toolkit)}",
-                fix=f'wheels hold nvcc since CUDA {_FIRST_WITH_NVCC}; for example "13.0.2" or "13.2.1"',
+                fix=f'wheels hold nvcc since CUDA {first}; for example "13.0.2" or "13.2.1"',
             )
-        default = ("nvcc", "crt", "nvvm", "cudart", "nvrtc", "cccl")
-        components = table.strings("components")
-        for position, component in enumerate(components or ()):
-            if component not in _COMPONENTS:
+        default = tuple(row.component for row in components() if row.jit)
+        known = values_of("cuda.components")
+        wanted = table.strings("components")
+        for position, component in enumerate(wanted or ()):
+            if component not in known:
                 table.fail(
                     f"components[{position}]",
                     f"is not a part of the CUDA toolkit: {show(component)}",
-                    fix=nearest(component, _COMPONENTS),
+                    fix=nearest(component, known),
                 )
         table.close()
-        return CudaRequest(toolkit=toolkit, components=tuple(dict.fromkeys(components or default)))
+        return CudaRequest(toolkit=toolkit, components=tuple(dict.fromkeys(wanted or default)))
 
     def _packages(self, indexes: tuple[Index, ...]) -> tuple[PackageRequest, ...]:
         table = self.top.table("packages")
@@ -227,31 +223,32 @@ class _Reader:
 
     def _resolve(self) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
         table = self.top.table("resolve") or Table(self.path, {}, "resolve")
+        known = values_of("resolve.machines")
         machines = table.strings("machines")
-        machines = ("x86_64", "aarch64") if machines is None else machines
+        machines = known if machines is None else machines
         for position, machine in enumerate(machines):
-            if machine not in _MACHINES:
+            if machine not in known:
                 table.fail(
                     f"machines[{position}]",
                     f"is not supported: {show(machine)}",
-                    fix=nearest(machine, _MACHINES),
+                    fix=nearest(machine, known),
                 )
         if not machines:
-            table.fail("machines", "is empty", fix=f"name one or both of {', '.join(_MACHINES)}")
+            table.fail("machines", "is empty", fix=f"name one or both of {', '.join(known)}")
         exclude_newer = _moment(table, "exclude-newer")
         names = table.strings("allow-sdists") or ()
         sdists = tuple(sorted(_package_name(table, f"allow-sdists[{i}]", n) for i, n in enumerate(names)))
         table.close()
-        return tuple(m for m in _MACHINES if m in machines), exclude_newer, sdists
+        return tuple(m for m in known if m in machines), exclude_newer, sdists
 
     def _install(self) -> tuple[str, ...]:
         table = self.top.table("install") or Table(self.path, {}, "install")
-        names = table.strings("winners") or ()
-        winners = tuple(_package_name(table, f"winners[{i}]", name) for i, name in enumerate(names))
-        if len(set(winners)) != len(winners):
-            table.fail("winners", "names a package twice")
+        names = table.strings("precedence") or ()
+        precedence = tuple(_package_name(table, f"precedence[{i}]", name) for i, name in enumerate(names))
+        if len(set(precedence)) != len(precedence):
+            table.fail("precedence", "names a package twice")
         table.close()
-        return winners
+        return precedence
 
     def _jobs(self) -> tuple[int, int]:
         """Return the bytes that a compile job takes, and those that all of them leave free."""

@@ -1,6 +1,6 @@
 """The one root of every error a user can cause or meet, and the exit codes they end in.
 
-An error says what is wrong, where, why it matters and how to mend it, in this order. It is raised where
+An error says what is wrong, where, why it matters and how to fix it, in this order. It is raised where
 the facts are known and rendered once, in `render.py`. Anything else that reaches the command line is a
 fault of envspec itself and is reported as such.
 """
@@ -18,8 +18,8 @@ class Exit(IntEnum):
     """envspec did its work and the answer is no: errors found, or a stage of a build failed."""
     USAGE = 2
     """The call or the profile is wrong."""
-    WORLD = 3
-    """Network, disk, permissions: nothing that the profile could mend."""
+    EXTERNAL = 3
+    """An external failure: network, disk, permissions; nothing that a change of the profile could help."""
     INTERNAL = 4
     """A fault of envspec itself."""
     INTERRUPTED = 130
@@ -54,15 +54,15 @@ class EnvspecError(Exception):
 
 
 class UsageError(EnvspecError):
-    """The call or the profile is wrong: mend it and run again."""
+    """The call or the profile is wrong: correct it and run again."""
 
     exit = Exit.USAGE
 
 
-class WorldError(EnvspecError):
+class ExternalError(EnvspecError):
     """The machine or the network did not allow it: the same call may succeed later or elsewhere."""
 
-    exit = Exit.WORLD
+    exit = Exit.EXTERNAL
 
 
 class StageError(EnvspecError):

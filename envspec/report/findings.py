@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import partial
 
 import msgspec
 
 from envspec.report.errors import StageError
+from envspec.report.remedies import Remedy, words_of
 
 
 class Severity(str, Enum):
@@ -26,9 +28,9 @@ class Severity(str, Enum):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of one check.
 
-    `subject` is the package, file or key it is about; `evidence` are facts that the user can check
-    (file names, versions, symbols); `chain` names who asked for the subject, nearest first, ending at the
-    profile; `fix` is a command or a profile change.
+    `subject` is the package, file or key it is about; `evidence` are facts that the user can check (file names, versions,
+    symbols); `dependency_paths` lead from the subject, by what requires it, to the profile. `remedies` remove the cause,
+    all of them together; `fix` says the same in words, or names what only a person can decide.
     """
 
     code: str
@@ -36,8 +38,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     message: str
     evidence: tuple[str, ...] = ()
-    chain: tuple[str, ...] = ()
+    dependency_paths: tuple[str, ...] = ()
     fix: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,78 +99,43 @@ def to_json(value: msgspec.Struct) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def error(
-    code: str,
-    subject: str,
-    message: str,
-    *,
-    evidence: Iterable[str] = (),
-    chain: Iterable[str] = (),
-    fix: str = "",
-) -> Finding:
-    """A finding that stops a build."""
-    return _finding(Severity.ERROR, code, subject, message, evidence, chain, fix)
-
-
-def warning(
-    code: str,
-    subject: str,
-    message: str,
-    *,
-    evidence: Iterable[str] = (),
-    chain: Iterable[str] = (),
-    fix: str = "",
-) -> Finding:
-    """A finding that will matter on some machine or some day."""
-    return _finding(Severity.WARNING, code, subject, message, evidence, chain, fix)
-
-
-def note(
-    code: str,
-    subject: str,
-    message: str,
-    *,
-    evidence: Iterable[str] = (),
-    chain: Iterable[str] = (),
-    fix: str = "",
-) -> Finding:
-    """Something worth knowing that is as it should be."""
-    return _finding(Severity.NOTE, code, subject, message, evidence, chain, fix)
-
-
-def unknown(
-    code: str,
-    subject: str,
-    message: str,
-    *,
-    evidence: Iterable[str] = (),
-    chain: Iterable[str] = (),
-    fix: str = "",
-) -> Finding:
-    """The rule could not decide about this subject."""
-    return _finding(Severity.UNKNOWN, code, subject, message, evidence, chain, fix)
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 path`, `2 paths`."""
-    return f"{number} {thing}" + ("" if number == 1 else "s")
-
-
 def _finding(
     severity: Severity,
     code: str,
     subject: str,
     message: str,
-    evidence: Iterable[str],
-    chain: Iterable[str],
-    fix: str,
+    *,
+    evidence: Iterable[str] = (),
+    dependency_paths: Iterable[str] = (),
+    fix: str = "",
+    remedies: Iterable[Remedy] = (),
 ) -> Finding:
+    remedies = tuple(remedies)
     return Finding(
         code=code,
         severity=severity,
         subject=subject,
         message=message,
         evidence=tuple(evidence),
-        chain=tuple(chain),
-        fix=fix,
+        dependency_paths=tuple(dependency_paths),
+        fix=fix or words_of(remedies),
+        remedies=remedies,
     )
+
+
+error = partial(_finding, Severity.ERROR)
+"""Makes a finding that stops a build. Without `fix` the remedies are put into words."""
+
+warning = partial(_finding, Severity.WARNING)
+"""Makes a finding that will matter on some machine or some day."""
+
+note = partial(_finding, Severity.NOTE)
+"""Makes a finding that is worth knowing, about what is as it should be."""
+
+unknown = partial(_finding, Severity.UNKNOWN)
+"""Makes the finding of a rule that could not decide about this subject."""
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 path`, `2 paths`."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -22,12 +22,12 @@ _KNOWN = {
 }
 
 
-def explain_os_error(error: OSError) -> WorldError:
-    """A WorldError for any OSError."""
+def explain_os_error(error: OSError) -> ExternalError:
+    """A ExternalError for any OSError."""
     where = str(error.filename or "")
     if error.errno == errno.ENOENT and not where:  # only getcwd has no name to tell
-        return WorldError(
+        return ExternalError(
             "no-directory", "the current directory does not exist any more", fix="cd to one that does"
         )
     code, what, fix = _KNOWN.get(error.errno or 0, ("os-error", error.strerror or str(error), ""))
-    return WorldError(code, what, where=where, fix=fix)
+    return ExternalError(code, what, where=where, fix=fix)

@@ -51,7 +51,7 @@ def render_finding(finding: Finding) -> str:
     """Return the text of one finding, without colour, without a final newline."""
     lines = [f"{finding.severity.value}[{finding.code}]: {finding.message}"]
     lines += [f"  {line}" for line in finding.evidence]
-    lines += [f"  {link}" for link in finding.chain]
+    lines += [f"  {path}" for path in finding.dependency_paths]
     if finding.fix:
         lines.append(f"  fix: {finding.fix}")
     lines += _more(finding.code)

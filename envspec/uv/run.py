@@ -19,19 +19,8 @@ import msgspec
 
 from envspec.data import load_table
 from envspec.host.commands import Command, run
-from envspec.report.errors import EnvspecError, UsageError, WorldError
+from envspec.report.errors import EnvspecError, ExternalError, UsageError
 from envspec.report.secrets import masked_addresses
-
-# Variables that change what uv resolves or installs, which the profile alone decides, or how it breaks its lines: what
-# its errors mean is read from them.
-_DROPPED = (
-    "UV_BUILD_CONSTRAINT", "UV_COMPILE_BYTECODE", "UV_CONSTRAINT", "UV_EXCLUDE", "UV_EXCLUDE_NEWER", "UV_FORK_STRATEGY",
-    "UV_FROZEN", "UV_INDEX_STRATEGY", "UV_LOCKED", "UV_NO_BINARY", "UV_NO_BINARY_PACKAGE", "UV_NO_BUILD",
-    "UV_NO_BUILD_PACKAGE", "UV_NO_DEPS", "UV_NO_EDITABLE", "UV_NO_SOURCES", "UV_NO_VERIFY_HASHES", "UV_OVERRIDE",
-    "UV_PRERELEASE", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_PYTHON_PREFERENCE", "UV_REQUIRE_HASHES",
-    "UV_RESOLUTION", "UV_SYSTEM_PYTHON", "UV_TORCH_BACKEND", "UV_VENV_CLEAR", "UV_VENV_SEED", "UV_WORKING_DIR",
-    "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "COLUMNS",
-)  # fmt: skip
 
 _REASON_LINES = 40
 
@@ -57,13 +46,29 @@ class Interpreter(msgspec.Struct, frozen=True):
     machine: str
 
 
+class UvVariableRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """One row of `data/uv_variables.toml`: variables that uv does not get, and why."""
+
+    group: str
+    names: tuple[str, ...]
+    why: str
+    source: str
+    as_of: str
+
+
+@cache
+def withheld_variables() -> frozenset[str]:
+    """The names of the caller's variables that uv does not get."""
+    return frozenset(name for row in load_table("uv_variables", UvVariableRow) for name in row.names)
+
+
 @cache
 def _error_rows() -> tuple[UvErrorRow, ...]:
     return load_table("uv_errors", UvErrorRow)
 
 
 def find_uv() -> Path:
-    """The uv that envspec depends on, else the one on PATH. Raises WorldError `uv-missing`."""
+    """The uv that envspec depends on, else the one on PATH. Raises ExternalError `uv-missing`."""
     try:
         from uv import find_uv_bin
 
@@ -73,7 +78,7 @@ def find_uv() -> Path:
 
         found = shutil.which("uv")
         if found is None:
-            raise WorldError("uv-missing", "uv is not installed", fix="pip install uv") from None
+            raise ExternalError("uv-missing", "uv is not installed", fix="pip install uv") from None
         return Path(found)
 
 
@@ -113,7 +118,8 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def env(self) -> dict[str, str]:
         """The environment that uv runs in: the caller's without what would change a resolution."""
-        env = {name: value for name, value in self.base_env.items() if name not in _DROPPED}
+        withheld = withheld_variables()
+        env = {name: value for name, value in self.base_env.items() if name not in withheld}
         # envspec never lets a build fetch an interpreter behind the user's back.
         env |= {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_NO_ENV_FILE": "1"}
         if self.offline:
@@ -210,7 +216,7 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         try:
             done = run(command, on_line=self.reporter)
         except OSError as error:
-            raise WorldError(
+            raise ExternalError(
                 "uv-missing", f"cannot run uv: {error.strerror}", where=str(self.binary)
             ) from None
         messages = done.err.decode("utf-8", "replace")
@@ -227,13 +233,13 @@ def explain_failure(stderr: str, returncode: int) -> EnvspecError:
     reason = _reason(stderr)
     for row in _error_rows():
         if re.search(row.pattern, stderr):
-            kind: Any = {"usage": UsageError, "world": WorldError}.get(row.kind, EnvspecError)
+            kind: Any = {"usage": UsageError, "external": ExternalError}.get(row.kind, EnvspecError)
             return kind(row.code, row.what, why=reason, fix=row.fix)  # type: ignore[no-any-return]
     if returncode < 0:
-        return WorldError(
+        return ExternalError(
             "uv-killed", f"uv was ended by signal {-returncode}", why=reason, fix="run it again"
         )
-    return WorldError(
+    return ExternalError(
         "uv-failed", f"uv failed with exit code {returncode}", why=reason, fix="the reason above is uv's own"
     )
 

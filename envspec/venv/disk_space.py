@@ -1,4 +1,4 @@
-"""Is there room for what will be installed? Asked before the installation, answered by what is known for sure.
+"""Does what will be installed fit on the disk? Asked before the installation, answered by what is known for sure.
 
 Files reach the venv as hard links to uv's cache where both lie in one file system, and as copies where they do not, or where
 UV_LINK_MODE asks for copies. So the venv needs the unpacked size of every wheel or next to nothing, and the cache the unpacked
@@ -14,19 +14,25 @@ and all in the usual one. Quotas are not known here, and who else writes meanwhi
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from envspec.lock import LockedFile, LockedPackage
-from envspec.report.errors import WorldError
+from envspec.lock import LockedFile, LockedPackage, read_lock
+from envspec.lock.selection import select
+from envspec.lock.targets import Target
+from envspec.profile import Profile
+from envspec.report.errors import EnvspecError, ExternalError
 from envspec.uv.run import Uv
 from envspec.wheels.cache import cache_dir, read_bytes
 
 USUAL_RATIO = 2.2
 _OVERHEAD = 1.02
 """Directory entries, and the rest of the last block of each file."""
+_FIRST_PROFILE = 9_000_000_000
+"""What the environment of the first shipped profile, rtx-pro-6000, takes: 190 packages, 71,036 files, measured on 2026-11-30."""
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -45,13 +51,13 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     usual: int
 
 
-def require_room(
+def require_disk_space(
     files: Iterable[tuple[LockedPackage, LockedFile]],
     output: Path,
     uv: Uv,
     warn: Callable[[str], None],
 ) -> None:
-    """Raises WorldError `disk-too-small` where it surely does not fit; `warn` is told where it may not."""
+    """Raise ExternalError `disk-too-small` where the files surely do not fit; tell `warn` where they may not."""
     sizes = [size_of(file) for _, file in files]
     cache = uv.cache_directory()
     links = uv.env.get("UV_LINK_MODE") not in ("copy", "symlink")
@@ -61,7 +67,7 @@ def require_room(
         _needs(sizes, *places, links, missing), _needs(sizes, *places, links, len(sizes)), strict=True
     ):
         if least.least > least.free:
-            raise WorldError(
+            raise ExternalError(
                 "disk-too-small",
                 f"the environment needs {_gigabytes(least.least)} more in {least.place}, "
                 f"where {_gigabytes(least.free)} are free",
@@ -75,8 +81,23 @@ def require_room(
             )
 
 
+def size_of_environment(profile: Profile | None) -> int:
+    """Return how many bytes the environment of a profile usually takes on this machine, by its lock.
+
+    Without a profile, or a lock that can be read, it is the size of the first shipped profile's.
+    """
+    try:
+        lock = read_lock(profile.lock_path) if profile is not None else None
+    except EnvspecError:
+        lock = None
+    if profile is None or lock is None:
+        return _FIRST_PROFILE
+    chosen = select(lock, Target(profile.python.prefer, platform.machine())).values()
+    return sum(size_of(one.file).usual for one in chosen if one.file is not None)
+
+
 def size_of(file: LockedFile) -> Size:
-    """From what the check has read of this wheel, else from its compressed size."""
+    """Return the unpacked size of a wheel, from what the check has read of it, else from its compressed size."""
     for kept in cache_dir().glob(f"look-*/{file.sha256}*.msgpack"):
         try:
             members = msgspec.msgpack.decode(read_bytes(kept), type=_Members).members

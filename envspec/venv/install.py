@@ -57,7 +57,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     uv.venv(at, python.path, work, prompt=profile.name)
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
-    last = [name for name in profile.winners if name in names]
+    last = [name for name in profile.precedence if name in names]
     batches = [
         [p for p in needed if p.name not in last],
         *([p for p in needed if p.name == name] for name in last),
@@ -130,7 +130,7 @@ def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str
 
     Raises EnvspecError `file-conflict` where it declares none.
     """
-    precedence = {name: rank for rank, name in enumerate(profile.winners)}
+    precedence = {name: rank for rank, name in enumerate(profile.precedence)}
     winners: dict[str, tuple[str, str]] = {}
     undeclared: dict[tuple[str, ...], list[str]] = {}
     for conflict in found:
@@ -143,12 +143,12 @@ def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str
         raise EnvspecError(
             "file-conflict",
             "packages own the same paths with different content, and none is declared to win",
-            where=f"{profile.path}: install.winners",
+            where=f"{profile.path}: install.precedence",
             why="\n".join(
                 f"{' and '.join(who)}: {counted(len(p), 'path')}, such as {p[0]}"
                 for who, p in sorted(undeclared.items())
             ),
-            fix=f"name the one whose files are right, for example: winners = [{suggestion}]",
+            fix=f"name the one whose files are right, for example: precedence = [{suggestion}]",
         )
     return winners
 

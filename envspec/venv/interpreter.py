@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from envspec.host.python import ChosenPython, ask, minor_of, pyenv_directories
 from envspec.profile import Profile
-from envspec.report.errors import UsageError, WorldError
+from envspec.report.errors import ExternalError, UsageError
 from envspec.uv.run import Interpreter, Uv
 
 _VERSION = re.compile(r"3(\.\d{1,3}){0,2}")
@@ -42,7 +42,7 @@ def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = N
             break
         try:
             chosen = ask(path)
-        except WorldError:
+        except ExternalError:
             continue
         if chosen.headers:
             return chosen
@@ -72,7 +72,7 @@ def _named(profile: Profile, wanted: str, path: str) -> ChosenPython:
         )
     try:
         chosen = ask(Path(found))
-    except WorldError as error:
+    except ExternalError as error:
         raise UsageError(error.code, error.what, where="--python", why=error.why, fix=error.fix) from None
     if chosen.implementation != "cpython" or not SpecifierSet(profile.python.versions).contains(
         chosen.version, prereleases=True

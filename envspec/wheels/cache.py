@@ -10,6 +10,10 @@ from pathlib import Path
 MAX_ENTRY = 64 << 20
 
 
+class NotKept(Exception):
+    """Something is not in this cache, and where to read it is not known."""
+
+
 def cache_dir() -> Path:
     """Where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
     chosen = os.environ.get("ENVSPEC_CACHE_DIR")

@@ -1,4 +1,4 @@
-"""Looking into wheels without downloading them: which files they hold, what their libraries ask of torch and nvJitLink.
+"""The contents of wheels without downloading them: which files they hold, what their libraries ask of torch and nvJitLink.
 
 Kept by the wheel's hash, since a wheel never changes.
 """
@@ -19,8 +19,8 @@ from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
 from envspec.report.errors import EnvspecError, error_words
 from envspec.report.rules import Missing
 from envspec.torch_abi.names import torch_names
-from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
-from envspec.wheels.file import Library, ResolvedFile, WheelLook, WheelLooks, WheelMember, local_path
+from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
+from envspec.wheels.file import Library, ResolvedFile, SetContents, WheelContents, WheelMember, local_path
 from envspec.wheels.metadata import WheelMetadata
 
 _VERSION = "look-6"
@@ -32,36 +32,39 @@ _SAMPLE_PREFIX_LIMIT = 160 << 10
 _LOCAL_LIMIT = 64 << 20
 
 
-def look_into_all(
+def read_all_contents(
     files: Mapping[str, ResolvedFile], metadata: Mapping[str, WheelMetadata], offline: bool
-) -> WheelLooks | Missing:
-    """Look into every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name."""
-    torchy = _torch_packages(metadata)
+) -> SetContents | Missing:
+    """Read every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name.
+
+    Raises NotKept for a file of unknown address.
+    """
+    extensions = _torch_extensions(metadata)
     with ThreadPoolExecutor(_WORKERS) as pool:
-        work = [(name, file, name in torchy) for name, file in sorted(files.items())]
+        work = [(name, file, name in extensions) for name, file in sorted(files.items())]
         try:
-            looks = list(pool.map(partial(_look, offline=offline), work))
-            shared = _shared_directories(looks)
+            read = list(pool.map(partial(_contents, offline=offline), work))
+            shared = _shared_directories(read)
             for position, (name, file, thorough) in enumerate(work):
-                if looks[position].sole_directory in shared:
-                    looks[position] = look_at(name, file, thorough=thorough, offline=offline, whole=True)
+                if read[position].sole_directory in shared:
+                    read[position] = contents_of(name, file, thorough=thorough, offline=offline, whole=True)
         except EnvspecError as error:
             pool.shutdown(cancel_futures=True)
             return Missing(error_words(error))
-    return WheelLooks({name: look for (name, _, _), look in zip(work, looks, strict=True)})
+    return SetContents({name: one for (name, _, _), one in zip(work, read, strict=True)})
 
 
-def _shared_directories(looks: Iterable[WheelLook]) -> set[str]:
-    """Directories that only were looked at from outside, but in which another package has files too."""
+def _shared_directories(wheels: Iterable[WheelContents]) -> set[str]:
+    """Return directories of wheels whose list of files was not read, in which another package has files too."""
     owners: dict[str, int] = {}
-    for look in looks:
-        tops = {member.path.split("/", 1)[0] for member in look.members} | {look.sole_directory}
+    for wheel in wheels:
+        tops = {member.path.split("/", 1)[0] for member in wheel.members} | {wheel.sole_directory}
         for top in tops - {""}:
             owners[top] = owners.get(top, 0) + 1
     return {top for top, count in owners.items() if count > 1}
 
 
-def _torch_packages(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
+def _torch_extensions(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
     """Packages that say they need torch. Others may be built against it all the same and are sampled."""
     return frozenset(
         name
@@ -127,37 +130,39 @@ def _listed(members: Iterable[tuple[str, int, int]]) -> tuple[WheelMember, ...]:
     )
 
 
-def _look(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelLook:
+def _contents(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelContents:
     name, file, thorough = work
-    return look_at(name, file, thorough=thorough, offline=offline)
+    return contents_of(name, file, thorough=thorough, offline=offline)
 
 
-def look_at(
+def contents_of(
     name: str, file: ResolvedFile, *, thorough: bool, offline: bool, whole: bool = False
-) -> WheelLook:
-    """The insides of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises.
+) -> WheelContents:
+    """Return the contents of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises.
 
     Of a pure wheel with a long list of files only the ends of the list are read, unless the `whole` is asked for.
     """
     kind = ("-full" if thorough else "") + ("-whole" if whole else "")
     kept = cache_dir() / _VERSION / f"{file.sha256}{kind}.msgpack"
     try:
-        return msgspec.msgpack.decode(read_bytes(kept), type=WheelLook)
+        return msgspec.msgpack.decode(read_bytes(kept), type=WheelContents)
     except (OSError, msgspec.DecodeError):
         pass
+    if not file.url:
+        raise NotKept(file.filename)
     local = local_path(file.url)
     if local is None and offline:
         raise EnvspecError(
-            "offline", f"{file.filename} was not looked into before, and the network was not to be used"
+            "offline", f"{file.filename} was not read before, and the network was not to be used"
         )
     wheel = _LocalWheel(local) if local is not None else _RemoteWheel(file.url)
-    outside = None if whole or not file.filename.endswith("-none-any.whl") else look_from_outside(wheel)
-    look = outside or look_into(wheel, name, thorough)
-    keep_bytes(kept, msgspec.msgpack.encode(look))
-    return look
+    outside = None if whole or not file.filename.endswith("-none-any.whl") else contents_from_outside(wheel)
+    found = outside or read_contents(wheel, name, thorough)
+    keep_bytes(kept, msgspec.msgpack.encode(found))
+    return found
 
 
-def look_from_outside(wheel: _Wheel) -> WheelLook | None:
+def contents_from_outside(wheel: _Wheel) -> WheelContents | None:
     """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
     ends = wheel.ends()
     if ends is None:
@@ -166,10 +171,10 @@ def look_from_outside(wheel: _Wheel) -> WheelLook | None:
     directories = {top for top in tops if not top.endswith(".dist-info")}
     if len(directories) != 1 or any(top.endswith(".data") for top in directories):
         return None
-    return WheelLook(members=(), sole_directory=directories.pop())
+    return WheelContents(members=(), sole_directory=directories.pop())
 
 
-def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
+def read_contents(wheel: _Wheel, package: str, thorough: bool) -> WheelContents:
     """Read a wheel's list of files and the symbol tables of its libraries.
 
     All libraries where `thorough`; else the largest few, and the rest only if one of those asks for torch: torch
@@ -188,7 +193,7 @@ def look_into(wheel: _Wheel, package: str, thorough: bool) -> WheelLook:
         read = [one for one in read if not one.problem]
         read += [_library(wheel, name, exported, _PREFIX_LIMIT) for name in again]
     own = {name.decode("latin-1") for name in exported}
-    return WheelLook(
+    return WheelContents(
         members=wheel.listed(),
         libraries=tuple(
             msgspec.structs.replace(one, torch_imports=tuple(n for n in one.torch_imports if n not in own))

@@ -1,4 +1,4 @@
-"""One wheel as an index lists it, and what can be seen inside of it."""
+"""One wheel as an index lists it, and its contents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import msgspec
 
 
 class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the index. `url` is http(s), or a local path for directory indexes."""
+    """A file of the index. `url` is http(s), or a local path for directory indexes.
+
+    It is empty where it is not known: then there is only what is kept by the hash.
+    """
 
     filename: str
     url: str
@@ -44,24 +47,24 @@ class Library(msgspec.Struct, frozen=True, array_like=True):
     problem: str = ""
 
 
-class WheelLook(msgspec.Struct, frozen=True):
-    """What a ranged read of one wheel told."""
+class WheelContents(msgspec.Struct, frozen=True):
+    """What a ranged read of one wheel told of its contents."""
 
     members: tuple[WheelMember, ...]
     libraries: tuple[Library, ...] = ()
     unread: int = 0
-    """Libraries that were not looked into, since nothing pointed at torch."""
+    """Libraries that were not read, since nothing pointed at torch."""
     sole_directory: str = ""
     """The one directory that all files lie in, of a wheel whose long list of files was not read; `members` is empty."""
 
 
-class WheelLooks(msgspec.Struct, frozen=True):
-    """The insides of the wheels, by package name."""
+class SetContents(msgspec.Struct, frozen=True):
+    """The contents of the wheels of a set, by package name."""
 
-    by_package: Mapping[str, WheelLook]
+    by_package: Mapping[str, WheelContents]
 
     def libraries(self) -> Iterator[tuple[str, Library]]:
         """Every library with the package it belongs to."""
-        for name, look in sorted(self.by_package.items()):
-            for library in look.libraries:
+        for name, wheel in sorted(self.by_package.items()):
+            for library in wheel.libraries:
                 yield name, library

@@ -16,25 +16,33 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from envspec.data import load_toml
-from envspec.report.errors import UsageError, WorldError
-from envspec.uv.project import UvProject
+from envspec.fs import file_sha256
+from envspec.profile import Profile
+from envspec.report.errors import ExternalError, UsageError
+from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
-from envspec.wheels.file import ResolvedFile
+from envspec.wheels.file import ResolvedFile, local_path
 
 _MAX_PAGE = 64 << 20
 _TIMEOUT = (10, 60)
 
 
-def releases(package: str, uv: Uv, python: Path) -> dict[Version, list[ResolvedFile]]:
-    """Every release of a package, newest first, with its wheels.
+def releases(
+    package: str, uv: Uv, python: Path, profile: Profile | None = None
+) -> dict[Version, list[ResolvedFile]]:
+    """Return every release of a package, newest first, with its wheels, from the index that a profile takes it from.
 
-    Raises UsageError `unknown-package`, WorldError `network` or `offline`.
+    Raises UsageError `unknown-package`, ExternalError `network`, `offline` or `wheel-unreadable`.
     """
-    if uv.offline:
-        raise WorldError(
-            "offline", f"the releases of {package} are on the index, and the network was not to be used"
-        )
-    page = _page(package, index_of(package, uv, python))
+    registry = index_of(package, uv, python, profile)
+    if re.match(r"https?://", registry):
+        if uv.offline:
+            raise ExternalError(
+                "offline", f"the releases of {package} are on the index, and the network was not to be used"
+            )
+        page = _page(package, registry)
+    else:
+        page = _directory(package, local_path(registry))
     found: dict[Version, list[ResolvedFile]] = {}
     for file in page:
         try:
@@ -45,11 +53,19 @@ def releases(package: str, uv: Uv, python: Path) -> dict[Version, list[ResolvedF
     return dict(sorted(found.items(), reverse=True))
 
 
-def index_of(package: str, uv: Uv, python: Path) -> str:
-    """The address of the index from which uv takes a package."""
+def index_of(package: str, uv: Uv, python: Path, profile: Profile | None = None) -> str:
+    """Return the address, or the directory, of the index from which uv takes a package. Raises what uv's failures mean."""
+    indexes = profile.indexes if profile else ()
+    sources = sources_of(profile) if profile else ()
     with tempfile.TemporaryDirectory(prefix="envspec-index-") as work:
         project = Path(work)
-        UvProject(requires_python=">=3.10", requirements=(package,), allow_sdists=True).write(project)
+        UvProject(
+            requires_python=">=3.10",
+            requirements=(package,),
+            indexes=indexes,
+            sources=tuple((name, index) for name, index in sources if name == package),
+            allow_sdists=True,
+        ).write(project)
         try:
             uv.lock(project, python, None)
         except UsageError as error:
@@ -58,9 +74,30 @@ def index_of(package: str, uv: Uv, python: Path) -> str:
             ) from None
         rows = load_toml((project / "uv.lock").read_text(encoding="utf-8")).get("package", [])
     registry = next((r["source"].get("registry", "") for r in rows if r["name"] == package), "")
-    if not re.match(r"https?://", registry):
+    if not registry:
         raise UsageError("unknown-package", f"{package} does not come from a package index")
     return str(registry)
+
+
+def _directory(package: str, directory: Path | None) -> list[ResolvedFile]:
+    """Return the wheels of a package in a directory, with their hashes."""
+    found = []
+    for path in sorted(directory.glob("*.whl")) if directory else ():
+        try:
+            name = parse_wheel_filename(path.name)[0]
+        except InvalidWheelFilename:
+            continue
+        if name == package:
+            try:
+                digest, size = file_sha256(path), path.stat().st_size
+            except OSError as error:
+                raise ExternalError(
+                    "wheel-unreadable", f"cannot read {path}: {error.strerror}", where=str(path)
+                ) from None
+            found.append(
+                ResolvedFile(filename=path.name, url=path.as_uri(), sha256=digest, size=size, uploaded="")
+            )
+    return found
 
 
 def _page(package: str, index: str) -> list[ResolvedFile]:
@@ -75,7 +112,7 @@ def _page(package: str, index: str) -> list[ResolvedFile]:
         answer.raise_for_status()
         body = answer.raw.read(_MAX_PAGE, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise WorldError(
+        raise ExternalError(
             "network", f"cannot read the releases of {package}", why=type(error).__name__
         ) from None
     if "json" in answer.headers.get("Content-Type", ""):
@@ -87,7 +124,9 @@ def _from_json(body: bytes, url: str) -> list[ResolvedFile]:
     try:
         rows = json.loads(body)["files"]
     except (ValueError, KeyError, TypeError):
-        raise WorldError("network", "the index answered with something that is not a list of files") from None
+        raise ExternalError(
+            "network", "the index answered with something that is not a list of files"
+        ) from None
     return [
         ResolvedFile(
             filename=str(row.get("filename", "")),

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envspec.report.errors import WorldError
-from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
+from envspec.report.errors import ExternalError
+from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
 from envspec.wheels.file import local_path
 
 if TYPE_CHECKING:
@@ -63,7 +63,10 @@ def parse_metadata(text: str) -> WheelMetadata:
 
 
 def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
-    """METADATA of each wheel, by its sha256. Raises WorldError `network`, `offline` or `wheel-damaged`."""
+    """Return METADATA of each wheel, by its sha256.
+
+    Raises ExternalError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
+    """
     wanted = list(files)
     store = cache_dir() / "metadata"
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -76,16 +79,16 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
     if file.sha256:
         with contextlib.suppress(OSError):
             return read_bytes(kept).decode("utf-8", "replace")
+    if not file.url:
+        raise NotKept(file.filename)
     local = local_path(file.url)
-    if local is not None:
-        return _from_zip(_open(local), file.filename)
-    if offline:
-        raise WorldError(
+    if local is None and offline:
+        raise ExternalError(
             "offline",
             f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
             fix="run once without --offline",
         )
-    text = _download(file)
+    text = _download(file) if local is None else _from_zip(_open(local), file.filename)
     if file.sha256:
         keep_bytes(kept, text.encode("utf-8", "replace"))
     return text
@@ -95,7 +98,7 @@ def _open(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
-        raise WorldError(
+        raise ExternalError(
             "wheel-unreadable", f"cannot read {path.name}: {error.strerror}", where=str(path)
         ) from None
 
@@ -111,7 +114,7 @@ def _download(file: ResolvedFile) -> str:
             if answer.status_code == 200:
                 return answer.raw.read(MAX_METADATA, decode_content=True).decode("utf-8", "replace")
     except (requests.RequestException, OSError) as error:
-        raise WorldError(
+        raise ExternalError(
             "network",
             f"cannot read the metadata of {file.filename}",
             why=type(error).__name__,
@@ -130,4 +133,4 @@ def _from_zip(stream: io.BufferedReader, filename: str) -> str:
         ):
             return member.read(MAX_METADATA).decode("utf-8", "replace")
     except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
-        raise WorldError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None
+        raise ExternalError("wheel-damaged", f"{filename} is not a wheel: {error}", where=filename) from None

@@ -24,7 +24,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 
 # Half of all wheels have a central directory of less than this; of the others the rest is asked for. Those of wheels
 # with 10,000 files have about 1 MB.
@@ -85,7 +85,7 @@ class RemoteWheel:
     Opening it reads the end of the file, with most of a small wheel's central directory. `bytes_read` counts what came over the
     network, `requests_made` how many requests it took.
 
-    Raises WorldError: `wheel-unreachable` (no connection, or it broke), `wheel-refused` (the server answered
+    Raises ExternalError: `wheel-unreachable` (no connection, or it broke), `wheel-refused` (the server answered
     with an error), `wheel-no-ranges` (it knows no ranges and the file is too large to take whole),
     `wheel-broken` (the archive is not a zip, contradicts itself or is beyond the bounds).
     """
@@ -240,7 +240,7 @@ class RemoteWheel:
         """The whole file, from a server that knows no ranges."""
         length = response.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _MAX_WHOLE:
-            raise WorldError(
+            raise ExternalError(
                 "wheel-no-ranges",
                 "the server cannot send a part of a wheel",
                 where=self.filename,
@@ -282,7 +282,7 @@ class RemoteWheel:
         if response.status_code not in (200, 206):
             status = f"{response.status_code} {response.reason}"
             response.close()
-            raise WorldError(
+            raise ExternalError(
                 "wheel-refused", "the server does not give the wheel", where=self.filename, why=status
             )
         return response
@@ -298,8 +298,8 @@ class RemoteWheel:
             raise self._unreachable(f"{len(body)} of {size} bytes came")
         return body
 
-    def _unreachable(self, error: object) -> WorldError:
-        return WorldError(
+    def _unreachable(self, error: object) -> ExternalError:
+        return ExternalError(
             "wheel-unreachable",
             "the wheel cannot be read from its server",
             where=self.filename,
@@ -308,8 +308,8 @@ class RemoteWheel:
             fix="check the network and run again",
         )
 
-    def _broken(self, why: str) -> WorldError:
-        return WorldError(
+    def _broken(self, why: str) -> ExternalError:
+        return ExternalError(
             "wheel-broken", "the wheel on the server cannot be read", where=self.filename, why=why
         )
 

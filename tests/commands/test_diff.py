@@ -61,8 +61,9 @@ def test_a_manifest_is_the_same_environment_as_itself(site: TrustSite) -> None:
     [
         ('arch = "12.0a"', 'arch = "9.0a"', "  ~ gpu.arch 12.0a -> 9.0a"),
         ("580.65.06", "590.1", "  ~ gpu.minimum-driver 580.65.06 -> 590.1"),
-        ('["second"]', '["first"]', "  ~ install.winners second -> first"),
+        ('["second"]', '["first"]', "  ~ install.precedence second -> first"),
         ('"2 GiB"', '"4 GiB"', "  ~ jobs.memory-per-job 2147483648 -> 4294967296"),
+        ('"2 GiB"', '"2 GiB"\nmemory-headroom = "1 GiB"', "  ~ jobs.memory-headroom 0 -> 1073741824"),
         ('NCCL_DEBUG = "INFO"\n', "", "  - environment.NCCL_DEBUG INFO"),
         ('NCCL_DEBUG = "INFO"', 'NCCL_DEBUG = "WARN"', "  ~ environment.NCCL_DEBUG INFO -> WARN"),
         ('NCCL_DEBUG = "INFO"', 'NCCL_DEBUG = "INFO"\nX = "1"', "  + environment.X 1"),

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from envspec.lock import LockedFile, LockedPackage
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.uv.run import Uv
-from envspec.venv import disk_space as room
+from envspec.venv import disk_space
 from tests.support import needs
 from tests.support.command import on_disk
 from tests.support.disk import small_disk
@@ -25,7 +25,7 @@ from tests.support.wheels import make_wheel
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> TrustSite:
     """A profile with a package of 4 MB that packs to a hundredth, and one of 1 MB that does not pack at all."""
-    site = TrustSite(tmp_path_factory.mktemp("room"))
+    site = TrustSite(tmp_path_factory.mktemp("disk space"))
     make_wheel(site.root / "wheels", "big", "1.0", {"big.bin": bytes(4_000_000)})
     noise = random.Random(1).randbytes(1_000_000)
     make_wheel(site.root / "wheels", "noise", "1.0", {"noise.bin": noise})
@@ -120,14 +120,14 @@ def test_enough_room_says_nothing(site: TrustSite, disk: Path) -> None:
 def test_wheels_nobody_looked_into_count_as_usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENVSPEC_CACHE_DIR", str(tmp_path / "none"))
     file = LockedFile("a-1-py3-none-any.whl", "0" * 64, 1000)
-    assert room.size_of(file) == room.Size(1000, 2200)
+    assert disk_space.size_of(file) == disk_space.Size(1000, 2200)
     package = LockedPackage(name="a", version="1", marker="", files=(file,))
-    monkeypatch.setattr(room, "_free", lambda path: 1500)
+    monkeypatch.setattr(disk_space, "_free", lambda path: 1500)
     uv = Uv(base_env={"UV_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""})
     told: list[str] = []
-    room.require_room([(package, file)], tmp_path / "out", uv, told.append)
+    disk_space.require_disk_space([(package, file)], tmp_path / "out", uv, told.append)
     assert len(told) == 1 and told[0].startswith("warning: the environment may need 0.0 MB more in")
-    monkeypatch.setattr(room, "_free", lambda path: 999)
-    with pytest.raises(WorldError) as caught:
-        room.require_room([(package, file)], tmp_path / "out", uv, told.append)
+    monkeypatch.setattr(disk_space, "_free", lambda path: 999)
+    with pytest.raises(ExternalError) as caught:
+        disk_space.require_disk_space([(package, file)], tmp_path / "out", uv, told.append)
     assert caught.value.code == "disk-too-small"

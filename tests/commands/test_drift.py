@@ -409,7 +409,7 @@ def test_two_winners_of_one_path(site: TrustSite, tmp_path: Path) -> None:
     for name in ("alpha", "omega", "middle"):
         make_wheel(wheels, name, "1.0", {"three/one.py": f"owner = {name!r}\n", f"three/{name}.py": ""})
     for number, order in enumerate((("middle", "alpha"), ("alpha", "omega"))):
-        winners = "[install]\nwinners = [" + ", ".join(f'"{name}"' for name in order) + "]\n"
+        winners = "[install]\nprecedence = [" + ", ".join(f'"{name}"' for name in order) + "]\n"
         packages = 'alpha = "1.0"\nomega = "1.0"\nmiddle = "1.0"\n'
         site.profile(f"three{number}", packages, winners)
         out = site.made(f"three {number}", f"three{number}.toml")

@@ -192,6 +192,7 @@ def test_the_switch_of_people_who_type_paths(site: TrustSite, two: Path) -> None
         "generations",
         "jit",
         "last",
+        "last-build.log",
         "lock",
         "owner",
         "toolchains",

@@ -182,6 +182,7 @@ def test_killed_in_the_middle(one: Upgradable, tmp_path: Path) -> None:
         "generations",
         "jit",
         "last",
+        "last-build.log",
         "lock",
         "owner",
         "toolchains",

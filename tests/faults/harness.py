@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tests.support.command import ENVSPEC, environment
 from tests.support.site import PACKAGES, WINNERS, TrustSite
 
-STATE_NAMES = {"generations", "jit", "last", "lock", "owner", "toolchains"}
+STATE_NAMES = {"generations", "jit", "last", "last-build.log", "lock", "owner", "toolchains"}
 OUT_NAMES = {".envspec", "cuda", "current", "envspec.json", "sglang_env.sh", "venv"}
 ERRNO = {"EIO": 5, "ENOSPC": 28, "EROFS": 30, "EDQUOT": 122}
 

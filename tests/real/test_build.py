@@ -108,6 +108,7 @@ def test_what_lies_in_the_output(built: Built) -> None:
         "generations",
         "jit",
         "last",
+        "last-build.log",
         "lock",
         "owner",
         "toolchains",

@@ -39,7 +39,7 @@ SPOILT = {
         FIRST.replace(', "cccl"', "").replace('sglang = "0.5.12.post1"\n', ""),
         {"toolkit-incomplete"},
     ),
-    "no winner": (re.sub(r"winners = \[.*\]", "winners = []", FIRST), {"file-conflict"}),
+    "no precedence": (re.sub(r"precedence = \[.*\]", "precedence = []", FIRST), {"file-conflict"}),
     "plain sglang 0.5.14": (
         '[gpu]\narch = "12.0a"\nminimum-driver = "580.65.06"\n[python]\nversions = ">=3.10,<3.13"\n'
         '[packages]\nsglang = "0.5.14"\n',
@@ -84,7 +84,7 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     assert (code, errors(report)) == (1, codes)
     for finding in report["findings"]:
         if finding["severity"] == "error" and finding["code"] not in ("unsatisfiable", "toolkit-incomplete"):
-            assert finding["chain"], finding
+            assert finding["dependency_paths"], finding
     assert profile.read_text(encoding="utf-8") == text, "a check writes nothing"
     code, report, shown = check(profile, "--fix")
     assert (code, errors(report)) == (0, set())

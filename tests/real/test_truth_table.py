@@ -80,7 +80,7 @@ def verdict(versions: dict[str, str], profile: Profile) -> set[str]:
     )
     facts: dict[type, object] = {
         ToolkitReleases: toolkit,
-        Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, asks={}),
+        Selection: Selection(target=Target("3.12", "x86_64"), chosen=chosen, required_by={}),
         CheckInput: CheckInput(profile, lock),
     }
     rules = [r for r in RULES.all() if r.code in toolkit_rules()]

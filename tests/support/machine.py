@@ -34,6 +34,7 @@ class Machine(Host):
         self.spaces = {"/": Space(500 * GIB, 1000 * GIB), "/dev/shm": Space(16 * GIB, 16 * GIB)}
         self.gpus: tuple[NvmlGpu, ...] | None = None
         self.python: ChosenPython | None = None
+        self.uv_cache = ""
 
     def put(self, path: str, content: str | bytes = "") -> Machine:
         """Write a file."""
@@ -96,7 +97,7 @@ class _MachinesUv(UvAnswers):
         return self._machine.python
 
     def cache_directory(self) -> str:
-        return self._machine.environ.get("UV_CACHE_DIR") or f"{self._machine.environ['HOME']}/.cache/uv"
+        return self._machine.uv_cache or f"{self._machine.environ['HOME']}/.cache/uv"
 
 
 def healthy(root: Path, **environ: str) -> Machine:

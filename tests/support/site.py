@@ -13,7 +13,7 @@ from tests.support.command import ENVSPEC, Done, environment, envspec, masked, o
 from tests.support.wheels import make_toolkit, make_wheel
 
 PACKAGES = 'app = "1.0"\nlib = "1.0"\nfirst = "1.0"\nsecond = "1.0"\ntool = "1.0"\n'
-WINNERS = '[install]\nwinners = ["second"]\n'
+WINNERS = '[install]\nprecedence = ["second"]\n'
 
 INDEX = '[[index]]\nname = "local"\nurl = "wheels"\nformat = "flat"\ndefault = true\n'
 

@@ -4,4 +4,17 @@ from __future__ import annotations
 
 from envspec.report.rules import RuleSet
 
-RULES = RuleSet(__name__, ("toolkit", "abi", "platform", "companions", "files", "driver", "provenance"))
+RULES = RuleSet(
+    __name__,
+    (
+        "toolkit",
+        "cuda_libraries",
+        "compilers",
+        "abi",
+        "platform",
+        "companions",
+        "files",
+        "driver",
+        "provenance",
+    ),
+)

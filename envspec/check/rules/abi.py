@@ -8,15 +8,16 @@ from envspec.check.facts import Selection
 from envspec.check.rules import RULES
 from envspec.elf import demangle
 from envspec.report.findings import Finding, error, unknown
+from envspec.report.remedies import TakeFittingRelease
 from envspec.torch_abi import exports as torch_exports
 from envspec.torch_abi.variants import broken_members
-from envspec.wheels.file import WheelLooks
+from envspec.wheels.file import SetContents
 
 _SHOWN = 6
 
 
 @RULES.rule("Every compiled extension finds in the set's torch all symbols that it imports from torch.")
-def torch_abi(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
+def torch_abi(selection: Selection, contents: SetContents) -> Iterator[Finding]:
     torch = selection.version("torch")
     if torch is None:
         return
@@ -28,30 +29,30 @@ def torch_abi(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
             "torch",
             f"envspec has no export table for torch {torch} on {selection.target.machine}",
             evidence=(f"it has {', '.join(table.releases(selection.target.machine))}",),
-            chain=selection.why("torch"),
+            dependency_paths=selection.why("torch"),
             fix="upgrade envspec; envspec audit decides it on the installed files",
         )
         return
-    for package, look in sorted(looks.by_package.items()):
+    for package, wheel in sorted(contents.by_package.items()):
         if package == "torch":
             continue
-        unread = [library for library in look.libraries if library.problem]
-        # A package that neither asks for torch nor imports from it is not a torch extension, as far as one can see.
-        torchy = asks_for_torch(selection, package) or any(
-            library.torch_imports for library in look.libraries
+        unread = [library for library in wheel.libraries if library.problem]
+        # A package that neither requires torch nor imports from it is not a torch extension, as far as one can see.
+        is_torch_extension = requires_torch(selection, package) or any(
+            library.torch_imports for library in wheel.libraries
         )
-        if unread and torchy:
+        if unread and is_torch_extension:
             yield unknown(
                 "torch-abi",
                 package,
                 f"whether {package} {selection.version(package)} fits torch {torch} cannot be told before the download",
                 evidence=[f"{library.path}: {library.problem}" for library in unread],
-                chain=selection.why(package),
+                dependency_paths=selection.why(package),
                 fix="envspec audit decides it on the installed files",
             )
         names = {
             lib.path: [n.encode("latin-1") for n in lib.torch_imports]
-            for lib in look.libraries
+            for lib in wheel.libraries
             if not lib.problem
         }
         missing = {
@@ -63,12 +64,12 @@ def torch_abi(selection: Selection, looks: WheelLooks) -> Iterator[Finding]:
             for path in broken_members(missing, lacking.__contains__, str(torch))
         }
         if broken:
-            yield _finding(package, broken, selection, table, str(torch))
+            yield _finding(package, broken, selection, table, release)
 
 
-def asks_for_torch(selection: Selection, package: str) -> bool:
-    """Whether a package's metadata asks for torch."""
-    return any(ask.by == package for ask in selection.asks.get("torch", ()))
+def requires_torch(selection: Selection, package: str) -> bool:
+    """Return whether a package's metadata requires torch."""
+    return any(one.by == package for one in selection.required_by.get("torch", ()))
 
 
 def _finding(
@@ -76,7 +77,7 @@ def _finding(
     broken: dict[str, tuple[list[bytes], tuple[bytes, ...]]],
     selection: Selection,
     table: torch_exports.TorchExports,
-    torch: str,
+    release: str,
 ) -> Finding:
     machine = selection.target.machine
     asked: dict[bytes, list[str]] = {}
@@ -98,11 +99,11 @@ def _finding(
     return error(
         "torch-abi",
         package,
-        f"{package} {selection.version(package)} cannot be loaded with torch {torch}: "
+        f"{package} {selection.version(package)} cannot be loaded with torch {selection.version('torch')}: "
         f"{count} symbol{'s are' if count > 1 else ' is'} missing",
         evidence=evidence,
-        chain=(*selection.why(package), *selection.why("torch")),
-        fix=f"pin a version that fits: envspec match {package} --torch {torch}",
+        dependency_paths=(*selection.why(package), *selection.why("torch")),
+        remedies=[TakeFittingRelease(package, release)],
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packaging.version import Version
+from packaging.specifiers import SpecifierSet
 
 from envspec.check.facts import CheckInput, Selection, admits
 from envspec.check.rules import RULES
 from envspec.data.compatibility import companion_groups
+from envspec.profile import PackageRequest
 from envspec.report.findings import Finding, error
+from envspec.report.remedies import SetKey
 
 
 @RULES.rule("Packages that are released together are at the same version.")
@@ -25,7 +27,7 @@ def companions(selection: Selection) -> Iterator[Finding]:
                     "companions",
                     name,
                     f"{name} {version} does not go with {leader} {present[leader]}: {group.why}",
-                    chain=(*selection.why(name), *selection.why(leader)),
+                    dependency_paths=(*selection.why(name), *selection.why(leader)),
                     fix=f"pin {name} to the version that goes with {leader}, or remove its pin",
                 )
 
@@ -33,16 +35,26 @@ def companions(selection: Selection) -> Iterator[Finding]:
 @RULES.rule("What a package asks of another is met, unless the lock records why not.")
 def requirement_broken(selection: Selection, given: CheckInput) -> Iterator[Finding]:
     overridden = {o.name for o in given.lock.overrides}
-    for name, asks in sorted(selection.asks.items()):
+    for name, requirers in sorted(selection.required_by.items()):
         version = selection.version(name)
         if version is None or name in overridden:
             continue
-        for ask in asks:
-            if ask.by and ask.specifier != "?" and not admits(ask.specifier, Version(str(version))):
+        for one in requirers:
+            if one.by and one.specifier != "?" and not admits(one.specifier, version):
+                request = next((p for p in given.profile.packages if p.name == name), None)
                 yield error(
                     "requirement-broken",
                     name,
-                    f"{ask.by} {selection.version(ask.by)} asks for {name}{ask.specifier}, the set has {version}",
-                    chain=(*selection.why(name), *selection.why(ask.by)),
-                    fix=f"let the pins agree: {name}{ask.specifier}, or another {ask.by}",
+                    f"{one.by} {selection.version(one.by)} asks for {name}{one.specifier}, the set has {version}",
+                    dependency_paths=(*selection.why(name), *selection.why(one.by)),
+                    fix=f"let the pins agree: {name}{one.specifier}, or another {one.by}",
+                    remedies=[_agree(request, one.specifier)] if request is not None else [],
                 )
+
+
+def _agree(request: PackageRequest, specifier: str) -> SetKey:
+    """Return the pin of a package as another package requires it; a label such as +cu130 stays."""
+    (first, *more) = SpecifierSet(specifier)
+    exact = first.operator == "==" and not more and not first.version.endswith(".*")
+    label = f"+{request.local}" if request.local else ""
+    return SetKey(f"packages.{request.name}", f"{first.version}{label}" if exact else specifier)

@@ -9,9 +9,9 @@ from packaging.version import Version
 from envspec.check.facts import CheckInput, Gpu, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
+from envspec.data.jit_variables import Kind, consumers
 from envspec.report.findings import Finding, error, unknown, warning
-
-_ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST", "TVM_FFI_CUDA_ARCH_LIST")
+from envspec.report.remedies import SetKey
 
 
 @RULES.rule("The profile's minimum driver runs programs of the toolkit's CUDA major.")
@@ -29,14 +29,15 @@ def driver_minimum(toolkit: ToolkitReleases, gpu: Gpu) -> Iterator[Finding]:
             "driver-minimum",
             "gpu.minimum-driver",
             f"the profile names no minimum driver; CUDA {nvcc[0]} needs {needed} or newer",
-            fix=f'minimum-driver = "{needed}"',
+            remedies=[SetKey("gpu.minimum-driver", needed)],
         )
     elif Version(gpu.minimum_driver) < Version(needed):
         yield error(
             "driver-minimum",
             "gpu.minimum-driver",
             f"the profile admits driver {gpu.minimum_driver}, CUDA {nvcc[0]} needs {needed} or newer",
-            fix=f'minimum-driver = "{needed}", or a toolkit of an older major',
+            fix=f'set gpu.minimum-driver = "{needed}", or take a toolkit of an older major',
+            remedies=[SetKey("gpu.minimum-driver", needed)],
         )
 
 
@@ -46,7 +47,8 @@ def driver_ptx(toolkit: ToolkitReleases, gpu: Gpu, given: CheckInput) -> Iterato
     if nvcc is None or not gpu.minimum_driver:
         return
     driver = cuda_of_driver(gpu.minimum_driver)
-    asked = {n: v for n, v in given.profile.environment if n in _ARCH_LISTS and "+ptx" in v.lower()}
+    lists = {row.variable for row in consumers() if row.kind is Kind.ARCH_LIST}
+    asked = {n: v for n, v in given.profile.environment if n in lists and "+ptx" in v.lower()}
     if driver is None or not asked:
         return
     release = Version(driver)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from envspec.check.facts import CheckInput, IndexNotices, Selection, admits
 from envspec.check.rules import RULES
 from envspec.report.findings import Finding, error, warning
+from envspec.report.remedies import RunCommand
 
 
 @RULES.rule("Every package has a wheel for this Python, machine and glibc.")
@@ -18,7 +19,7 @@ def wheel_missing(selection: Selection) -> Iterator[Finding]:
                 name,
                 f"{one} has no wheel for CPython {selection.target.minor} on {selection.target.machine} with this glibc",
                 evidence=[f.filename for f in one.package.files][:6],
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix="use another Python (--python), or pin a version that has one",
             )
 
@@ -31,7 +32,7 @@ def sdist(selection: Selection, given: CheckInput) -> Iterator[Finding]:
                 "sdist",
                 name,
                 f"{one} would be built from source: {one.file.filename}",
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix=f'pin a version with a wheel, or allow it: resolve.allow-sdists = ["{name}"]',
             )
 
@@ -51,21 +52,22 @@ def requires_python(selection: Selection) -> Iterator[Finding]:
                 "requires-python",
                 name,
                 f"{one} requires Python {one.requires_python}, this is {selection.target.python}",
-                chain=selection.why(name),
+                dependency_paths=selection.why(name),
                 fix="narrow python.versions in the profile and lock again",
             )
 
 
 @RULES.rule("No locked release has been withdrawn (yanked) by its authors.")
-def yanked(selection: Selection, notices: IndexNotices) -> Iterator[Finding]:
+def yanked(selection: Selection, notices: IndexNotices, given: CheckInput) -> Iterator[Finding]:
     for name, one in sorted(selection.chosen.items()):
         reason = notices.yanked.get(one.package.pin)
         if reason is not None:
+            command = ("envspec", "lock", str(given.profile.path), "--upgrade-package", name)
             yield warning(
                 "yanked",
                 name,
                 f"{one} was yanked from the index",
                 evidence=(reason,) if reason else (),
-                chain=selection.why(name),
-                fix=f"envspec lock PROFILE --upgrade-package {name}",
+                dependency_paths=selection.why(name),
+                remedies=[RunCommand(command, "take another release")],
             )

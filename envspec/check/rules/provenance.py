@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from envspec.check.facts import CheckInput, Selection, admits
 from envspec.check.rules import RULES
-from envspec.check.rules.toolkit import torch_cuda
 from envspec.data.compatibility import known_breakages
-from envspec.report.findings import Finding, error, warning
+from envspec.report.findings import Finding, error, note, warning
+from envspec.report.remedies import RunCommand
 
 
 @RULES.rule("The lock was made from this profile.")
 def lock_outdated(given: CheckInput) -> Iterator[Finding]:
+    again = RunCommand(("envspec", "lock", str(given.profile.path)), "lock again")
     if given.lock.profile_digest != given.profile.lock_digest:
         yield error(
             "lock-outdated",
             given.profile.lock_path.name,
             f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}",
-            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
+            remedies=[again],
         )
     elif given.kept_digest not in ("", given.profile.lock_digest):
         yield warning(
@@ -27,7 +27,7 @@ def lock_outdated(given: CheckInput) -> Iterator[Finding]:
             given.profile.lock_path.name,
             f"{given.profile.lock_path.name} was made from another version of {given.profile.path.name}; "
             "what a new lock would hold was checked",
-            fix=f"lock again: envspec lock {shlex.quote(str(given.profile.path))}",
+            remedies=[again],
         )
 
 
@@ -37,14 +37,14 @@ def local_label_claim(given: CheckInput, selection: Selection) -> Iterator[Findi
         if not request.local or request.name != "torch" or "torch" not in selection.chosen:
             continue
         version = selection.chosen["torch"].version
-        built_for = torch_cuda(selection)
+        built_for = selection.torch_cuda()
         actual = version.local or (f"cu{built_for[0]}{built_for[1]}" if built_for else None)
         if actual is not None and actual != request.local:
             yield error(
                 "local-label-claim",
                 "torch",
                 f"the profile claims torch {version.public}+{request.local}, the locked build is {actual}",
-                chain=selection.why("torch"),
+                dependency_paths=selection.why("torch"),
                 fix=f'write torch = "{version.public}+{actual}"',
             )
 
@@ -71,6 +71,17 @@ def known_broken(selection: Selection) -> Iterator[Finding]:
                 "known-broken",
                 row.package,
                 f"{row.package} {first} does not work beside {row.beside} {second}: {row.why}",
-                chain=(*selection.why(row.package), *selection.why(row.beside)),
+                dependency_paths=(*selection.why(row.package), *selection.why(row.beside)),
                 fix=row.fix,
             )
+
+
+@RULES.rule("No key of the profile is spelt as older releases of envspec spelt it.")
+def profile_old_key(given: CheckInput) -> Iterator[Finding]:
+    for old, new in given.profile.old_keys:
+        yield note(
+            "profile-old-key",
+            old,
+            f"{old} is the old name of {new}, and is read as such",
+            fix=f"write {new.rpartition('.')[2]} instead of {old.rpartition('.')[2]}",
+        )

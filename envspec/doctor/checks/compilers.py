@@ -7,18 +7,14 @@ import re
 from collections.abc import Iterator
 
 from envspec import elf
+from envspec.data.caller import SystemDemand, system_demands
 from envspec.data.compatibility import compiler_limit
 from envspec.doctor.checks import CHECKS, Wanted
-from envspec.host.cxx import ask_compiler, find_cxx
+from envspec.host.cxx import ask_compiler, find_cxx, unaccepted
 from envspec.host.ld_cache import candidates, find
 from envspec.host.machine import Host
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding, error, note, unknown, warning
-
-# What the wheels of the shipped profile ask for, read from all 508 libraries: torch and triton the first, one module of
-# sglang the second.
-_GLIBC, _GLIBC_ALL = (2, 28), (2, 34)
-_GLIBCXX = (3, 4, 22)
 
 
 @CHECKS.rule(
@@ -35,14 +31,12 @@ def host_libc(host: Host, wanted: Wanted) -> Iterator[Finding]:
     glibc = _defined(host, "libc.so.6", "GLIBC")
     if glibc is None:
         yield unknown("host-libc", "libc.so.6", f"the version of glibc cannot be read on this {machine}")
-    elif glibc[0] < _GLIBC_ALL:
-        old = glibc[0] < _GLIBC
-        yield (error if old else warning)(
+    elif unmet := _unmet("libc.so.6", glibc[0]):
+        yield (error if unmet.severity == "error" else warning)(
             "host-libc",
             glibc[1],
-            f"glibc is {_dotted(glibc[0])}; {'torch' if old else 'one module of sglang'} needs "
-            f"{_dotted(_GLIBC if old else _GLIBC_ALL)}",
-            evidence=["seen as: version `GLIBC_2.34' not found"],
+            f"glibc is {_dotted(glibc[0])}; {unmet.whose} needs {unmet.version}",
+            evidence=[f"seen as: version `GLIBC_{unmet.version}' not found"],
             fix="use a newer distribution, or a container of one (Debian 12, Ubuntu 22.04, RHEL 9)",
         )
     yield from _cxx_library(host)
@@ -61,12 +55,12 @@ def _cxx_library(host: Host) -> Iterator[Finding]:
     if version is None:
         yield unknown("host-libc", path, f"the version of {path} cannot be read")
         return
-    if version < _GLIBCXX:
+    if unmet := _unmet("libstdc++.so.6", version):
         yield error(
             "host-libc",
             path,
-            f"{path} goes up to GLIBCXX_{_dotted(version)}; torch needs GLIBCXX_{_dotted(_GLIBCXX)}",
-            evidence=[f"found by {why}", "seen as: version `GLIBCXX_3.4.22' not found"],
+            f"{path} goes up to GLIBCXX_{_dotted(version)}; {unmet.whose} needs GLIBCXX_{unmet.version}",
+            evidence=[f"found by {why}", f"seen as: version `GLIBCXX_{unmet.version}' not found"],
             fix="use a newer distribution"
             if why != "LD_LIBRARY_PATH"
             else "take its directory out of LD_LIBRARY_PATH",
@@ -84,6 +78,11 @@ def _cxx_library(host: Host) -> Iterator[Finding]:
             ],
             fix=f"take {path.rpartition('/')[0]} out of LD_LIBRARY_PATH",
         )
+
+
+def _unmet(library: str, version: tuple[int, ...]) -> SystemDemand | None:
+    """The first demand on a library that a version does not meet; the lowest is the one that most wheels have."""
+    return next((demand for demand in system_demands(library) if version < demand.release), None)
 
 
 def _defined(host: Host, soname: str, prefix: str) -> tuple[tuple[int, ...], str] | None:
@@ -175,25 +174,10 @@ def _suits(host: Host, wanted: Wanted, path: str, subject: str) -> Iterator[Find
     if wanted.cuda is None:
         yield note("host-compiler", subject, f"{path} is {family} {major}.{minor}")
         return
-    release = f"{wanted.cuda[0]}.{wanted.cuda[1]}"
-    limit = compiler_limit(family, wanted.cuda)
-    if limit is None:
-        yield unknown(
-            "host-compiler", subject, f"it is not known which {family} nvcc of CUDA {release} accepts",
-            evidence=[f"{path} is {family} {major}.{minor}"],
-            fix="envspec probe cuda-plain tries it in a built environment",
-        )  # fmt: skip
-    elif major > limit:
-        older = "clang" if family == "clang" else "gcc"
-        cxx_name = f"clang++-{limit}" if family == "clang" else f"g++-{limit}"
-        yield error(
-            "host-compiler",
-            subject,
-            f"{path} is {family} {major}.{minor}; nvcc of CUDA {release} accepts up to {family} {limit}",
-            evidence=[f"seen as: #error -- unsupported {'clang' if family == 'clang' else 'GNU'} version!"],
-            fix=f"install {cxx_name} and set CC={older}-{limit} CXX={cxx_name}",
-        )
-    else:
+    found = list(unaccepted(compiler, subject, wanted.cuda))
+    yield from found
+    if not found:
+        limit = compiler_limit(family, wanted.cuda)
         yield note(
             "host-compiler", subject, f"{path} is {family} {major}.{minor}; nvcc accepts up to {limit}"
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
+from envspec.data.caller import CacheDirectory, cache_directories
 from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
+from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding, error, note, warning
+from envspec.venv.disk_space import size_of_environment
 
 _GIB = 1 << 30
-ENVIRONMENT = 12 * _GIB
-"""The first profile takes 9.0 GB on disk, its kernels and the wheels' cache the rest."""
 _TIGHT = 2 * _GIB
+"""For what JIT compilers make and keep: envspec's own judgement, no measurement."""
 _FULL = _GIB // 2
 
 
@@ -26,7 +29,7 @@ def host_disk(host: Host, wanted: Wanted) -> Iterator[Finding]:
     if space is None:
         return
     built = host.exists(f"{wanted.out}/envspec.json")
-    needed = _TIGHT if built else ENVIRONMENT
+    needed = _TIGHT if built else size_of_environment(wanted.profile) + _TIGHT
     evidence = [f"{host.nearest(wanted.out)}: {gib(space.free)} free of {gib(space.total)}"]
     if space.free < _FULL:
         yield error(
@@ -34,7 +37,8 @@ def host_disk(host: Host, wanted: Wanted) -> Iterator[Finding]:
             fix="free space (envspec gc removes old generations), or name another --out",
         )  # fmt: skip
     elif space.free < needed:
-        for_what = "what the JITs compile" if built else "an environment of the size of the shipped profile"
+        whose = "this profile" if wanted.profile is not None else "the first shipped profile"
+        for_what = "what the JITs compile" if built else f"the environment of {whose}"
         yield warning(
             "host-disk",
             wanted.out,
@@ -96,18 +100,6 @@ def host_tmp(host: Host, wanted: Wanted) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-_CACHES = (
-    # variable, default below HOME, whether builds by envspec itself fail without it
-    ("UV_CACHE_DIR", ".cache/uv", True),
-    ("XDG_CACHE_HOME", ".cache", True),
-    ("HF_HOME", ".cache/huggingface", False),
-    ("TRITON_HOME", ".triton", False),
-    ("CUDA_CACHE_PATH", ".nv/ComputeCache", False),
-    ("FLASHINFER_WORKSPACE_BASE", ".cache/flashinfer", False),
-    ("VLLM_CACHE_ROOT", ".cache/vllm", False),
-)
-
-
 @CHECKS.rule(
     "Cache directories are no dangling links, can be written to, and lie on a local, executable disk with room."
 )
@@ -127,17 +119,25 @@ def host_caches(host: Host, wanted: Wanted) -> Iterator[Finding]:
             fix="set HOME, or XDG_CACHE_HOME and UV_CACHE_DIR, to a directory of yours",
         )  # fmt: skip
     looked_at: set[str] = set()
-    for variable, default, needed in _CACHES:
-        path = host.environ.get(variable) or f"{home}/{default}"
+    for cache in cache_directories():
+        path = _place(host, wanted, cache, home)
         if path.startswith("/") and path not in looked_at:
             looked_at.add(path)
-            yield from _cache(host, path, variable, needed)
+            yield from _cache(host, path, cache)
 
 
-def _cache(host: Host, path: str, variable: str, needed: bool) -> Iterator[Finding]:
-    elsewhere = f"set {variable} to a directory of yours on a local disk"
+def _place(host: Host, wanted: Wanted, cache: CacheDirectory, home: str) -> str:
+    if cache.variable == "UV_CACHE_DIR":  # uv.toml may name it, too, which only uv reads
+        with contextlib.suppress(EnvspecError):
+            return wanted.uv.cache_directory()
+    return host.environ.get(cache.variable) or f"{home}/{cache.below}"
+
+
+def _cache(host: Host, path: str, cache: CacheDirectory) -> Iterator[Finding]:
+    serious = error if cache.needed else warning
+    elsewhere = f"set {cache.variable} to a directory of yours on a local disk"
     if host.is_link(path) and not host.exists(path):
-        yield (error if needed else warning)(
+        yield serious(
             "host-caches",
             path,
             f"{path} is a dangling link: what makes its directory fails (File exists)",
@@ -148,26 +148,24 @@ def _cache(host: Host, path: str, variable: str, needed: bool) -> Iterator[Findi
     if not host.exists(path):
         return
     if not host.is_dir(path):
-        yield (error if needed else warning)(
-            "host-caches", path, f"{path} is not a directory", fix=f"move it away, or {elsewhere}"
-        )
+        yield serious("host-caches", path, f"{path} is not a directory", fix=f"move it away, or {elsewhere}")
         return
     if not host.writable(path):
-        yield (error if needed else warning)(
+        yield serious(
             "host-caches",
             path,
             f"{path} cannot be written to",
             fix=f"chown it (was it made by root?), or {elsewhere}",
         )
     mount = host.mount(path)
-    if mount is not None and "noexec" in mount.options and variable != "HF_HOME":
+    if mount is not None and "noexec" in mount.options and cache.holds == "programs":
         yield warning(
             "host-caches",
             path,
             f"{path} is mounted noexec: kernels that are kept there cannot be loaded",
             fix=elsewhere,
         )
-    if mount is not None and mount.over_network and variable != "HF_HOME":
+    if mount is not None and mount.over_network and cache.holds == "programs":
         yield note(
             "host-caches", path, f"{path} lies on {mount.type}, where file locks may not hold", fix=elsewhere
         )

@@ -5,53 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envspec.data.caller import variables, wheel_library
 from envspec.doctor.checks import CHECKS, Wanted
 from envspec.host.machine import Host
 from envspec.report.findings import Finding, note, warning
 
-_LISTS = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "PYTHONPATH",
-)
-_INCLUDES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
-_FLAGS = (
-    "CFLAGS",
-    "CXXFLAGS",
-    "CPPFLAGS",
-    "LDFLAGS",
-    "NVCC_PREPEND_FLAGS",
-    "NVCC_APPEND_FLAGS",
-    "NVCC_CCBIN",
-    "CUDAHOSTCXX",
-    "CUDACXX",
-    "CUDAFLAGS",
-    "TRITON_PTXAS_PATH",
-    "TRITON_PTXAS_BLACKWELL_PATH",
-    "PYTORCH_NVCC",
-    "FLASHINFER_NVCC",
-    "FLASHINFER_EXTRA_CUDAFLAGS",
-    "FLASHINFER_EXTRA_LDFLAGS",
-    "DG_JIT_NVCC_COMPILER",
-)
 _REPLACED = (
     "source sglang_env.sh (or use envspec run), which replaces it; unset it where you start without them"
 )
 _OURS = "/.envspec/toolchains/"
-# Libraries that wheels bring, found there by a run path; LD_LIBRARY_PATH comes before run paths.
-_WHEEL_LIBRARIES = re.compile(
-    r"lib(?:cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvrtc-builtins|nvJitLink|cufft|curand|cusolver|cusparse|cusparseLt|"
-    r"cupti|nvshmem_host|c10|torch\w*)\.so(?:\.\d+)*"
-)
 
 
 @CHECKS.rule("No search list holds an empty element, which means the current directory.")
 def env_lists(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    for name in _LISTS:
+    for name in variables("search-list"):
         elements = host.elements(name)
         if "" not in elements:
             continue
@@ -92,7 +59,7 @@ def env_libraries(host: Host, wanted: Wanted) -> Iterator[Finding]:
     for element in dict.fromkeys(host.elements("LD_LIBRARY_PATH")):
         if not element.startswith("/") or "/.envspec/" in element:
             continue
-        found = [name for name in host.names(element) if _WHEEL_LIBRARIES.fullmatch(name)]
+        found = [name for name in host.names(element) if wheel_library().fullmatch(name)]
         if found:
             more = f" and {len(found) - 3} more" if len(found) > 3 else ""
             yield warning(
@@ -175,11 +142,12 @@ def env_nvcc(host: Host, wanted: Wanted) -> Iterator[Finding]:
 
 @CHECKS.rule("No variable adds flags, headers or another compiler to what the JITs call.")
 def env_flags(host: Host, wanted: Wanted) -> Iterator[Finding]:
-    for name in (*_FLAGS, *_INCLUDES):
+    headers = variables("headers")
+    for name in (*variables("flags"), *headers):
         value = host.environ.get(name, "")
         if not value:
             continue
-        foreign = name in _INCLUDES or re.search(
+        foreign = name in headers or re.search(
             r"cuda|nvcc|rocm|conda|-ccbin|-arch|-gencode|-allow-unsupported", value
         )
         yield (warning if foreign else note)(
@@ -187,7 +155,7 @@ def env_flags(host: Host, wanted: Wanted) -> Iterator[Finding]:
             name,
             f"{name}={value} is read by the compilers inside of the environment, too",
             evidence=["headers of another toolkit would win over the environment's"]
-            if name in _INCLUDES
+            if name in headers
             else [],
             fix=f"unset {name} before the server is started, unless it is meant",
         )

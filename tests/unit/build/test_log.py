@@ -14,7 +14,7 @@ from envspec.build import log as build_log_module
 from envspec.build.log import BuildLog, build_log
 from envspec.host.commands import Command, run
 from envspec.output.generations import Output
-from envspec.report.errors import StageError, Terminated, WorldError
+from envspec.report.errors import ExternalError, StageError, Terminated
 from envspec.report.findings import Finding
 from envspec.report.progress import Stage
 
@@ -66,7 +66,7 @@ def test_an_error_names_the_log_and_is_in_it(output: Output) -> None:
 
 
 def test_what_the_operating_system_refused_is_told_in_the_same_way(output: Output) -> None:
-    with pytest.raises(WorldError) as caught, BuildLog({}).kept_in(output, Path("out")):
+    with pytest.raises(ExternalError) as caught, BuildLog({}).kept_in(output, Path("out")):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert (caught.value.code, caught.value.where) == ("disk-full", str(output.root))
     assert caught.value.log and "error[disk-full]: the disk is full" in kept(output)

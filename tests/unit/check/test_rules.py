@@ -12,7 +12,7 @@ import pytest
 from packaging.version import Version
 
 from envspec.check.collect import toolkit_releases
-from envspec.check.facts import Ask, CheckInput, Gpu, IndexNotices, Selection, ToolkitReleases
+from envspec.check.facts import CheckInput, Gpu, IndexNotices, RequiredBy, Selection, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.cli.render import render_report
 from envspec.data.architectures import parse_arch
@@ -23,7 +23,7 @@ from envspec.lock.targets import Target
 from envspec.profile import Profile
 from envspec.report.findings import Finding, Severity, report
 from envspec.report.rules import Missing, run_rules
-from envspec.wheels.file import Library, WheelLook, WheelLooks, WheelMember
+from envspec.wheels.file import Library, SetContents, WheelContents, WheelMember
 from tests.support.texts import without_more
 
 GOOD = {
@@ -43,28 +43,28 @@ GOOD = {
     "nvidia-cusparse": "12.6.3.3",
     "cuda-toolkit": "13.0.2",
 }
-ASKS: dict[str, tuple[Ask, ...]] = {
-    "torch": (Ask("", "==2.11.0"), Ask("torchvision", "==2.11.0")),
-    "sglang-kernel": (Ask("", "==0.4.2.post2"),),
-    "cuda-toolkit": (Ask("torch", "==13.0.2"),),
-    "nvidia-nvvm": (Ask("nvidia-cuda-nvcc", ""),),
-    "nvidia-cuda-nvcc": (Ask("", "==13.2.78"),),
-    "nvidia-cuda-runtime": (Ask("cuda-toolkit", "==13.0.96.*", "cudart"),),
+REQUIRED_BY: dict[str, tuple[RequiredBy, ...]] = {
+    "torch": (RequiredBy("", "==2.11.0"), RequiredBy("torchvision", "==2.11.0")),
+    "sglang-kernel": (RequiredBy("", "==0.4.2.post2"),),
+    "cuda-toolkit": (RequiredBy("torch", "==13.0.2"),),
+    "nvidia-nvvm": (RequiredBy("nvidia-cuda-nvcc", ""),),
+    "nvidia-cuda-nvcc": (RequiredBy("", "==13.2.78"),),
+    "nvidia-cuda-runtime": (RequiredBy("cuda-toolkit", "==13.0.96.*", "cudart"),),
 }
 BLAS_NEW = "_ZN2at4cuda24getCurrentCUDABlasHandleEb"
 BLAS_OLD = "_ZN2at4cuda24getCurrentCUDABlasHandleEv"
 
 
-def look(*members: str, **library: Any) -> WheelLook:
+def wheel(*members: str, **library: Any) -> WheelContents:
     libraries = (Library(**library),) if library else ()
-    return WheelLook(members=tuple(WheelMember(m, 1, 1) for m in members), libraries=libraries)
+    return WheelContents(members=tuple(WheelMember(m, 1, 1) for m in members), libraries=libraries)
 
 
-LOOKS = {
-    "sglang-kernel": look(path="sgl_kernel/common_ops.abi3.so", torch_imports=(BLAS_OLD,)),
-    "nvidia-cuda-nvrtc": look("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.2"),
-    "nvidia-nvjitlink": look(path="lib/libnvJitLink.so.13", jitlink_exports=("__nvJitLinkCreate_13_0",)),
-    "nvidia-cusparse": look(path="lib/libcusparse.so.12", jitlink_imports=("__nvJitLinkCreate_13_0",)),
+CONTENTS = {
+    "sglang-kernel": wheel(path="sgl_kernel/common_ops.abi3.so", torch_imports=(BLAS_OLD,)),
+    "nvidia-cuda-nvrtc": wheel("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.2"),
+    "nvidia-nvjitlink": wheel(path="lib/libnvJitLink.so.13", jitlink_exports=("__nvJitLinkCreate_13_0",)),
+    "nvidia-cusparse": wheel(path="lib/libcusparse.so.12", jitlink_imports=("__nvJitLinkCreate_13_0",)),
 }
 
 
@@ -74,8 +74,8 @@ class World:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.versions = dict(GOOD)
-        self.asks = dict(ASKS)
-        self.looks = dict(LOOKS)
+        self.required_by = dict(REQUIRED_BY)
+        self.contents = dict(CONTENTS)
         self.python = "3.12"
         self.no_file: set[str] = set()
         self.sdists: set[str] = set()
@@ -108,9 +108,11 @@ class World:
         )
         facts: dict[type, Any] = {
             CheckInput: CheckInput(self.profile, lock, self.kept_digest),
-            Selection: Selection(target=Target(self.python, "x86_64"), chosen=chosen, asks=self.asks),
+            Selection: Selection(
+                target=Target(self.python, "x86_64"), chosen=chosen, required_by=self.required_by
+            ),
             ToolkitReleases: toolkit_releases(chosen),
-            WheelLooks: WheelLooks(self.looks),
+            SetContents: SetContents(self.contents),
             IndexNotices: IndexNotices(self.yanked),
             HostCompiler: self.compiler,
             Gpu: Gpu(self.profile.gpu.arch, self.profile.gpu.minimum_driver),
@@ -158,8 +160,8 @@ def spoil_extra_library(w: World) -> None:
 
 
 def spoil_conflict(w: World) -> None:
-    w.looks["a"] = WheelLook(members=(WheelMember("x/y.py", 1, 5),))
-    w.looks["b"] = WheelLook(members=(WheelMember("x/y.py", 2, 5),))
+    w.contents["a"] = WheelContents(members=(WheelMember("x/y.py", 1, 5),))
+    w.contents["b"] = WheelContents(members=(WheelMember("x/y.py", 2, 5),))
 
 
 def spoil_kernels(w: World) -> None:
@@ -167,11 +169,11 @@ def spoil_kernels(w: World) -> None:
 
 
 def spoil_nvrtc(w: World) -> None:
-    w.looks["nvidia-cuda-nvrtc"] = look("nvidia/cu13/lib/libnvrtc-builtins.so.13.0")
+    w.contents["nvidia-cuda-nvrtc"] = wheel("nvidia/cu13/lib/libnvrtc-builtins.so.13.0")
 
 
 def spoil_nvjitlink(w: World) -> None:
-    w.looks["nvidia-nvjitlink"] = look(
+    w.contents["nvidia-nvjitlink"] = wheel(
         path="lib/libnvJitLink.so.13", jitlink_exports=("__nvJitLinkCreate_12_8",)
     )
 
@@ -185,8 +187,8 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], object]]] = {
     "nvjitlink-older": (Severity.ERROR, spoil_nvjitlink),
     "torch-toolkit-major": (
         Severity.ERROR,
-        lambda w: w.asks.update(
-            {"nvidia-cuda-runtime-cu12": (Ask("torch", "==12.8.90"),), "cuda-toolkit": ()}
+        lambda w: w.required_by.update(
+            {"nvidia-cuda-runtime-cu12": (RequiredBy("torch", "==12.8.90"),), "cuda-toolkit": ()}
         ),
     ),
     "cuda-majors-mixed": (Severity.ERROR, spoil_extra_library),
@@ -201,7 +203,7 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], object]]] = {
     ),
     "arch-triton": (Severity.ERROR, lambda w: (w.gpu("12.1a"), w.pin(triton="3.5.0"))),
     "host-compiler": (
-        Severity.WARNING,
+        Severity.ERROR,
         lambda w: setattr(w, "compiler", HostCompiler("gcc", (16, 1), "/usr/bin/c++")),
     ),
     "torch-abi": (Severity.ERROR, lambda w: w.pin(torch="2.12.0", torchvision="0.27.0")),
@@ -210,17 +212,24 @@ SPOILT: dict[str, tuple[Severity, Callable[[World], object]]] = {
     "requires-python": (Severity.ERROR, lambda w: w.requires_python.update(triton="<3.12")),
     "yanked": (Severity.WARNING, lambda w: w.yanked.update({"triton==3.6.0": 'reason: "broken"'})),
     "companions": (Severity.ERROR, lambda w: w.pin(flashinfer_cubin="0.6.10")),
-    "requirement-broken": (Severity.ERROR, lambda w: w.asks.update(torch=(Ask("torchvision", "==2.10.0"),))),
+    "requirement-broken": (
+        Severity.ERROR,
+        lambda w: w.required_by.update(torch=(RequiredBy("torchvision", "==2.10.0"),)),
+    ),
     "file-conflict": (Severity.ERROR, spoil_conflict),
     "driver-minimum": (Severity.ERROR, lambda w: w.gpu(driver="570.26")),
     "driver-ptx": (Severity.ERROR, spoil_driver_ptx),
     "lock-outdated": (Severity.ERROR, lambda w: setattr(w, "lock_digest", "sha256:other")),
     "local-label-claim": (
         Severity.ERROR,
-        lambda w: w.asks.update({"cuda-toolkit": (Ask("torch", "==12.9.1"),)}),
+        lambda w: w.required_by.update({"cuda-toolkit": (RequiredBy("torch", "==12.9.1"),)}),
     ),
     "floating": (Severity.WARNING, lambda w: w.change(exclude_newer="")),
     "known-broken": (Severity.ERROR, spoil_kernels),
+    "profile-old-key": (
+        Severity.NOTE,
+        lambda w: w.change(old_keys=(("install.winners", "install.precedence"),)),
+    ),
 }
 
 
@@ -238,7 +247,7 @@ def test_every_rule_is_fired_by_some_set() -> None:
 
 
 def test_without_facts_the_answer_is_unknown_and_says_why(world: World) -> None:
-    world.drop = {WheelLooks}
+    world.drop = {SetContents}
     unknown = [f for f in world.findings() if f.severity is Severity.UNKNOWN]
     assert sorted(f.code for f in unknown) == [
         "file-conflict",
@@ -261,9 +270,9 @@ def test_the_cutlass_dsl_may_bring_both_majors(world: World) -> None:
     assert world.findings() == []
 
 
-def test_a_declared_winner_makes_the_conflict_a_note(world: World) -> None:
+def test_a_declared_precedence_makes_the_conflict_a_note(world: World) -> None:
     spoil_conflict(world)
-    world.change(winners=("a",))
+    world.change(precedence=("a",))
     assert [(f.code, f.severity, f.subject) for f in world.findings()] == [
         ("file-conflict", Severity.NOTE, "a")
     ]
@@ -274,15 +283,17 @@ def test_cccl_may_come_from_flashinfer(world: World) -> None:
     assert [(f.code, f.severity) for f in world.findings()] == [("toolkit-incomplete", Severity.NOTE)]
 
 
-def test_the_chain_goes_down_to_the_profile(world: World) -> None:
+def test_the_dependency_path_goes_down_to_the_profile(world: World) -> None:
     world.pin(nvidia_nvvm="13.5.37")
     (found,) = world.findings()
-    assert found.chain == ("nvidia-nvvm 13.5.37 <- nvidia-cuda-nvcc 13.2.78 (any version) <- your profile",)
+    assert found.dependency_paths == (
+        "nvidia-nvvm 13.5.37 <- nvidia-cuda-nvcc 13.2.78 (any version) <- your profile",
+    )
 
 
 def test_the_whole_text_of_an_abi_finding(world: World) -> None:
     world.pin(torch="2.12.0", torchvision="0.27.0")
-    world.asks["torch"] = (Ask("", "==2.12.0"),)
+    world.required_by["torch"] = (RequiredBy("", "==2.12.0"),)
     assert without_more(render_report(report("check", "p.toml", world.findings()))) == (
         "error[torch-abi]: sglang-kernel 0.4.2.post2 cannot be loaded with torch 2.12.0: 1 symbol is missing\n"
         "  missing: at::cuda::getCurrentCUDABlasHandle()\n"
@@ -297,7 +308,7 @@ def test_the_whole_text_of_an_abi_finding(world: World) -> None:
 
 def test_a_torch_without_table_is_unknown(world: World) -> None:
     world.pin(torch="2.99.0", torchvision="0.26.0")
-    world.asks["torch"] = (Ask("", "==2.99.0"),)
+    world.required_by["torch"] = (RequiredBy("", "==2.99.0"),)
     assert ("torch-abi", Severity.UNKNOWN) in {(f.code, f.severity) for f in world.findings()}
 
 
@@ -309,5 +320,14 @@ def test_json_has_a_version_and_all_fields(world: World) -> None:
     data = json.loads(to_json(report("check", "p.toml", world.findings())))
     jsonschema.validate(data, json.loads(schemas()["report.schema.json"]))
     assert (data["version"], data["command"], data["subject"]) == (1, "check", "p.toml")
-    assert list(data["findings"][0]) == ["code", "severity", "subject", "message", "evidence", "chain", "fix"]
+    assert list(data["findings"][0]) == [
+        "code",
+        "severity",
+        "subject",
+        "message",
+        "evidence",
+        "dependency_paths",
+        "fix",
+        "remedies",
+    ]
     assert Version(data["findings"][0]["evidence"][1].split()[1]) == Version("13.5.37")

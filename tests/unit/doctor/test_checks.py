@@ -246,6 +246,13 @@ CASES: list[tuple[str, str, Change, Severity, str]] = [
         ERROR,
         "/home/me/.cache/uv is a dangling link",
     ),
+    (
+        "host-caches",
+        "where-only-uv-knows",
+        lambda m: (setattr(m, "uv_cache", "/data/uv"), m.put("/data/uv")),
+        ERROR,
+        "/data/uv is not a directory",
+    ),
     ("host-caches", "file", lambda m: m.put("/home/me/.triton"), WARNING, "is not a directory"),
     ("host-caches", "network", _mount("/home/me/.cache", "lustre", "rw"), NOTE, "lies on lustre"),
     ("host-caches", "noexec", _mount("/home", "ext4", "rw,noexec"), WARNING, "is mounted noexec"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envspec.host.cxx import HostCompiler, ask_compiler, find_cxx
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from tests.support.machine import Machine
 
 
@@ -28,7 +28,7 @@ def test_cxx_before_the_usual_names(tmp_path: Path) -> None:
 
 def test_a_directory_or_a_plain_file_is_no_compiler(tmp_path: Path) -> None:
     here = machine(tmp_path, CXX="/etc/cxx").directory("/usr/bin/c++").put("/opt/bin/c++").put("/etc/cxx")
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         find_cxx(here)
     assert caught.value.code == "no-compiler" and caught.value.where == "c++ and g++ on PATH, $CXX=/etc/cxx"
 

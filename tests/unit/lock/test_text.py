@@ -28,7 +28,7 @@ LOCK = Lock(
             name="nvidia-cuda-runtime",
             version="13.2.75",
             reason="part of CUDA toolkit 13.2.1",
-            chains=("nvidia-cuda-runtime==13.0.96.* <- torch 2.11.0 <- your profile",),
+            dependency_paths=("nvidia-cuda-runtime==13.0.96.* <- torch 2.11.0 <- your profile",),
         ),
     ),
     packages=(

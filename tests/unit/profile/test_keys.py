@@ -14,6 +14,7 @@ from envspec.data import load_toml
 from envspec.data.shipped import PROFILE_SCHEMA, shipped_profiles
 from envspec.profile import read_profile
 from envspec.profile.keys import example_profile
+from envspec.profile.load import OLD_KEYS
 from envspec.report.errors import UsageError
 from scripts.make_schema import schemas
 
@@ -71,6 +72,12 @@ def test_what_the_reader_refuses_is_not_valid(tmp_path: Path, text: str, word: s
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError):
         read_profile(path)
+
+
+def test_an_old_name_of_a_key_is_valid_and_deprecated() -> None:
+    validate('[gpu]\narch = "12.0a"\n[packages]\n[install]\nwinners = ["a"]\n')
+    for old in OLD_KEYS:
+        assert SCHEMA["$defs"]["InstallKeys"]["properties"][old.partition(".")[2]]["deprecated"]
 
 
 @pytest.mark.parametrize(

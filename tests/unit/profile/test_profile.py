@@ -234,17 +234,17 @@ def test_a_bare_date_is_its_first_moment_in_utc(tmp_path: Path) -> None:
 
 
 def test_extends_merges_tables_and_replaces_lists(tmp_path: Path) -> None:
-    write(tmp_path, MINIMAL + "[install]\nwinners = ['a', 'b']\n", "base.toml")
+    write(tmp_path, MINIMAL + "[install]\nprecedence = ['a', 'b']\n", "base.toml")
     profile = read_profile(
         write(
             tmp_path,
-            'extends = "base.toml"\n[gpu]\narch = "9.0a"\n[install]\nwinners = ["c"]\n',
+            'extends = "base.toml"\n[gpu]\narch = "9.0a"\n[install]\nprecedence = ["c"]\n',
             "child.toml",
         )
     )
     assert profile.gpu.arch.dotted == "9.0a"
     assert [p.name for p in profile.packages] == ["torch"]
-    assert profile.winners == ("c",)
+    assert profile.precedence == ("c",)
     assert [p.name for p in profile.sources] == ["child.toml", "base.toml"]
 
 
@@ -307,6 +307,7 @@ KEYS = st.sampled_from(
         "extras",
         "exclude-newer",
         "machines",
+        "precedence",
         "winners",
         "memory-per-job",
         "name",

@@ -13,7 +13,7 @@ import pytest
 
 from envspec.check.rules import RULES
 from envspec.doctor.checks import CHECKS
-from envspec.report.errors import WorldError
+from envspec.report.errors import ExternalError
 from envspec.report.findings import Finding, Severity, error
 from envspec.report.rules import Missing, Rule, RuleSet, run_rules
 
@@ -79,7 +79,7 @@ def test_a_missing_fact_is_an_unknown_answer_with_the_reason() -> None:
 def test_an_error_inside_of_a_rule_is_an_unknown_answer_with_its_fix() -> None:
     def fails(weight: Weight) -> Iterator[Finding]:
         if weight:
-            raise WorldError("network", "there is none", fix="plug it in")
+            raise ExternalError("network", "there is none", fix="plug it in")
         yield from ()
 
     (found,) = run_rules([Rule("fails", "It works.", (Weight,), fails)], {Weight: Weight(1)})

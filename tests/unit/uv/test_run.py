@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envspec.uv.run import Uv
+from envspec.profile.model import Index
+from envspec.uv.project import UvProject
+from envspec.uv.run import Uv, withheld_variables
 from tests.support.wheels import make_wheel
 
 
@@ -65,3 +67,32 @@ def test_the_cache_is_where_uv_keeps_it(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     assert cache(UV_CACHE_DIR="relative") == tmp_path / "relative"
     assert cache(UV_CONFIG_FILE="config/uv/uv.toml") == tmp_path / "from-toml"
+
+
+def test_the_variables_that_uv_does_not_get_are_ones_that_it_knows() -> None:
+    """Those that are uv's own; the others are those of Python, of shells and of other tools that it looks at."""
+    program = Uv(base_env={}).binary.read_bytes()
+    own = [name for name in withheld_variables() if name.startswith("UV_")]
+    assert len(own) > 20 and [name for name in own if name.encode() not in program] == []
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "UV_NO_CONFIG=1",
+        "UV_NO_GROUP=x",
+        "UV_RESOLUTION=lowest",
+        "UV_PRERELEASE=if-necessary",
+        "UV_FROZEN=1",
+        "UV_ISOLATED=1",
+    ],
+)
+def test_a_lock_is_the_same_whatever_the_caller_has_set(tmp_path: Path, variable: str) -> None:
+    for version in ("1.0", "2.0"):
+        make_wheel(tmp_path / "wheels", "lib", version)
+    index = Index(name="local", url=str(tmp_path / "wheels"), default=True, flat=True)
+    UvProject(requires_python=">=3.10", requirements=("lib",), indexes=(index,)).write(tmp_path / "project")
+    name, _, value = variable.partition("=")
+    uv = Uv(base_env={**os.environ, name: value}, offline=True)
+    uv.lock(tmp_path / "project", Path(sys.executable), None)
+    assert uv.export(tmp_path / "project", Path(sys.executable)).startswith("lib==2.0")

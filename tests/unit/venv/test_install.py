@@ -44,7 +44,7 @@ def test_the_declared_winner_is_on_disk(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
     for winner, loser in (("libs-base", "libs-cu13"), ("libs-cu13", "libs-base")):
-        profile = local_profile('app = "2.0"', f'[install]\nwinners = ["{loser}", "{winner}"]\n')
+        profile = local_profile('app = "2.0"', f'[install]\nprecedence = ["{loser}", "{winner}"]\n')
         _, venv = build(profile, uv, python, tmp_path / winner)
         text = (venv.site_packages / "shared" / "lib.py").read_text()
         assert text == f"owner = '{winner.removeprefix('libs-')}'\n"
@@ -65,9 +65,9 @@ def test_a_contest_without_winner_is_refused(
     assert caught.value.exit is Exit.FINDINGS
     assert without_more(render_error(caught.value)).replace(f"{tmp_path}/", "") == (
         "error[file-conflict]: packages own the same paths with different content, and none is declared to win\n"
-        "  local.toml: install.winners\n"
+        "  local.toml: install.precedence\n"
         "  libs-base and libs-cu13: 1 path, such as shared/lib.py\n"
-        '  fix: name the one whose files are right, for example: winners = ["libs-cu13"]\n'
+        '  fix: name the one whose files are right, for example: precedence = ["libs-cu13"]\n'
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from envspec.elf import ElfError, ElfIncomplete, read
-from envspec.report.errors import Exit, WorldError
+from envspec.report.errors import Exit, ExternalError
 from envspec.wheels.remote import RemoteWheel
 
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
@@ -151,10 +151,10 @@ def test_a_server_without_ranges_is_not_asked_for_a_large_wheel(serve: Callable[
     def endless(handler: BaseHTTPRequestHandler, data: bytes) -> None:
         send(handler, 200, data, Content_Length=str(1 << 30))
 
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         RemoteWheel(serve(b"x" * 1000, endless))
     assert caught.value.code == "wheel-no-ranges"
-    assert caught.value.exit is Exit.WORLD
+    assert caught.value.exit is Exit.EXTERNAL
     assert caught.value.where == "demo-1.0-py3-none-any.whl"
 
 
@@ -199,7 +199,7 @@ BROKEN: dict[str, tuple[Callable[[bytes], bytes], Answer, str]] = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_servers_and_archives_that_fail(serve: Callable[..., str], wheel: bytes, fault: str) -> None:
     change, answer, code = BROKEN[fault]
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         RemoteWheel(serve(change(wheel), answer)).metadata()
     error = caught.value
     assert error.code == code
@@ -209,7 +209,7 @@ def test_servers_and_archives_that_fail(serve: Callable[..., str], wheel: bytes,
 def test_no_server(serve: Callable[..., str]) -> None:
     # Without retries: they would only wait.
     session = requests.Session()
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         RemoteWheel("http://127.0.0.1:9/demo.whl", session)
     assert caught.value.code == "wheel-unreachable"
     assert caught.value.what == "the wheel cannot be read from its server"
@@ -223,7 +223,7 @@ def test_a_bomb_is_not_inflated(serve: Callable[..., str]) -> None:
     files = {"bomb.so": bytes(header) + bytes(200 << 20), "x.dist-info/METADATA": bytes(64 << 20)}
     remote = RemoteWheel(serve(make_wheel(files)))
     for ask in (lambda: remote.elf("bomb.so"), remote.metadata):
-        with pytest.raises(WorldError) as caught:
+        with pytest.raises(ExternalError) as caught:
             ask()
         assert caught.value.code == "wheel-broken"
 
@@ -242,5 +242,5 @@ def test_a_directory_that_lies(serve: Callable[..., str], seed: int) -> None:
         for member in remote.members:
             remote.read(member.name)
             remote.elf(member.name)
-    except (WorldError, ElfError):
+    except (ExternalError, ElfError):
         pass

@@ -1,4 +1,4 @@
-"""The matched CUDA set: the parts of one toolkit release, and the overrides they make necessary.
+"""The toolkit release set: the parts of one CUDA toolkit release, and the overrides they make necessary.
 
 `cuda-toolkit` is NVIDIA's metapackage: its release 13.2.1 requires exactly the parts that were built and tested
 together. torch pins the parts of another release, and `nvidia-cuda-nvcc` pins none of its own, so that a plain
@@ -23,7 +23,7 @@ from envspec.wheels.metadata import WheelMetadata
 METAPACKAGE = "cuda-toolkit"
 
 
-class MatchedSet(msgspec.Struct, frozen=True):
+class ToolkitSet(msgspec.Struct, frozen=True):
     """`versions` maps package name to version; `pinned_by_user` are members whose version the profile names itself."""
 
     release: str
@@ -31,15 +31,15 @@ class MatchedSet(msgspec.Struct, frozen=True):
     pinned_by_user: tuple[str, ...] = ()
 
 
-def matched_requirement(profile: Profile) -> str | None:
+def toolkit_requirement(profile: Profile) -> str | None:
     """What uv is asked for to read the set from the metapackage: `cuda-toolkit[crt,nvcc]==13.2.1`."""
     if profile.cuda is None:
         return None
     return f"{METAPACKAGE}[{','.join(sorted(profile.cuda.components))}]=={profile.cuda.toolkit}"
 
 
-def matched_set(profile: Profile, graph: Graph) -> MatchedSet:
-    """The set, from the resolution of `matched_requirement`; versions that the profile names itself replace its members."""
+def toolkit_set(profile: Profile, graph: Graph) -> ToolkitSet:
+    """The set, from the resolution of `toolkit_requirement`; versions that the profile names itself replace its members."""
     assert profile.cuda is not None
     versions = {p.name: p.version for p in graph.packages if p.name != METAPACKAGE}
     by_user = []
@@ -47,7 +47,7 @@ def matched_set(profile: Profile, graph: Graph) -> MatchedSet:
         if package.name in versions and package.specifier.startswith("==") and "*" not in package.specifier:
             versions[package.name] = package.specifier.removeprefix("==")
             by_user.append(package.name)
-    return MatchedSet(profile.cuda.toolkit, tuple(sorted(versions.items())), tuple(sorted(by_user)))
+    return ToolkitSet(profile.cuda.toolkit, tuple(sorted(versions.items())), tuple(sorted(by_user)))
 
 
 def require_components(profile: Profile, known: Collection[str]) -> None:
@@ -67,26 +67,28 @@ def require_components(profile: Profile, known: Collection[str]) -> None:
 
 
 def contradictions(
-    matched: MatchedSet, graph: Graph, metadata: Mapping[str, WheelMetadata]
+    toolkit: ToolkitSet, graph: Graph, metadata: Mapping[str, WheelMetadata]
 ) -> tuple[OverrideRecord, ...]:
-    """An override for each member that somebody asks for at another version, with every chain that does."""
+    """An override for each member that somebody asks for at another version, with the dependency path of each."""
     records = []
-    for name, version in matched.versions:
-        chains = tuple(_chains(name, version, graph, metadata))
-        if chains:
+    for name, version in toolkit.versions:
+        paths = tuple(_paths(name, version, graph, metadata))
+        if paths:
             records.append(
-                OverrideRecord(name=name, version=version, reason=_reason(name, matched), chains=chains)
+                OverrideRecord(
+                    name=name, version=version, reason=_reason(name, toolkit), dependency_paths=paths
+                )
             )
     return tuple(records)
 
 
-def _reason(name: str, matched: MatchedSet) -> str:
-    if name in matched.pinned_by_user:
+def _reason(name: str, toolkit: ToolkitSet) -> str:
+    if name in toolkit.pinned_by_user:
         return "the profile names this version itself"
-    return f"part of CUDA toolkit {matched.release}, whose parts only work together"
+    return f"part of CUDA toolkit {toolkit.release}, whose parts only work together"
 
 
-def _chains(name: str, version: str, graph: Graph, metadata: Mapping[str, WheelMetadata]) -> Iterable[str]:
+def _paths(name: str, version: str, graph: Graph, metadata: Mapping[str, WheelMetadata]) -> Iterable[str]:
     """`nvidia-cuda-runtime==13.0.96.* <- cuda-toolkit 13.0.2 [cudart] <- torch 2.11.0 <- your profile`."""
     seen = set()
     for package, _ in graph.requirers(name):
@@ -136,11 +138,11 @@ def path_to_profile(name: str, graph: Graph) -> list[str]:
 
 
 __all__ = [
-    "MatchedSet",
+    "ToolkitSet",
     "asked",
     "contradictions",
-    "matched_requirement",
-    "matched_set",
     "path_to_profile",
     "require_components",
+    "toolkit_requirement",
+    "toolkit_set",
 ]
