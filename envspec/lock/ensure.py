@@ -62,7 +62,12 @@ class LockOutcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.old is not None and self.old.digest == self.lock.digest
 
 
-def ensure_lock(profile: Profile, uv: Uv, python: Path, policy: LockPolicy) -> LockOutcome:
+def ensure_lock(
+    profile: Profile,
+    uv: Uv,
+    python: Path,
+    policy: LockPolicy = LockPolicy(),  # noqa: B008  (frozen)
+) -> LockOutcome:
     """Return the profile's lock, brought up to date as far as the policy allows, and on disk unless the policy writes it last.
 
     Raises UsageError `lock-missing` or `lock-outdated` where a lock would have to be written and must not be, UsageError
