@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,6 +55,13 @@ class Upgradable:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stdout, done.stderr
 
+    def start(self, verb: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*ENVSPEC, verb, self.profile.name, "--python", sys.executable, "--out", self.name],
+            cwd=self.site.root, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+        )  # fmt: skip
+
     def versions(self) -> list[str]:
         code = "import app, lib; print(app.version, lib.version)"
         done = subprocess.run(
@@ -94,21 +102,14 @@ def test_no(one: Upgradable, answer: str, code: int) -> None:
 
 def test_nobody_builds_there_while_it_asks(one: Upgradable) -> None:
     """What the user says yes to is what gets built."""
-    pipe = subprocess.PIPE
-    asking = subprocess.Popen(
-        [*ENVSPEC, "upgrade", one.profile.name, "--python", sys.executable, "--out", one.name],
-        cwd=one.site.root, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert asking.stdin is not None and asking.stdout is not None
-    assert asking.stdout.readline() == b"  ~ app 1.0 -> 2.0\n"
-    building = subprocess.Popen(
-        [*ENVSPEC, "build", one.profile.name, "--python", sys.executable, "--out", one.name],
-        cwd=one.site.root, env=environment(), stdout=pipe, stderr=pipe, text=True,
-    )  # fmt: skip
+    asking = one.start("upgrade")
+    assert asking.stdout is not None
+    assert asking.stdout.readline() == "  ~ app 1.0 -> 2.0\n"
+    building = one.start("build")
     assert building.stderr is not None
     building.stderr.readline()  # the profile
     assert building.stderr.readline().startswith(f"waiting for process {asking.pid} ")
-    asking.communicate(b"n\n", timeout=60)
+    asking.communicate("n\n", timeout=60)
     out, _ = building.communicate(timeout=60)
     assert (asking.returncode, building.returncode) == (0, 0) and out.startswith("nothing to do")
     assert one.kept() == one.before
@@ -159,11 +160,10 @@ def test_a_build_that_fails(one: Upgradable, tmp_path: Path) -> None:
 
 def test_killed_in_the_middle(one: Upgradable, tmp_path: Path) -> None:
     """The lock is not written before the build has passed, so nothing has to be put back."""
-    reached = tmp_path / "reached"
+    reached, released = tmp_path / "reached", tmp_path / "released"
     compiler = tmp_path / "c++"
-    compiler.write_text(
-        f'#!/bin/sh\ncase "$*" in *-shared*) touch \'{reached}\'; exec sleep 1 ;; esac\nexec c++ "$@"\n'
-    )
+    wait = f"touch '{reached}'; until [ -e '{released}' ]; do sleep 0.1; done; exit"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *-shared*) {wait} ;; esac\nexec c++ "$@"\n')
     compiler.chmod(0o755)
     lock = one.lock.read_bytes()
     process = subprocess.Popen(
@@ -172,11 +172,16 @@ def test_killed_in_the_middle(one: Upgradable, tmp_path: Path) -> None:
     )  # fmt: skip
     while not reached.exists():
         assert process.poll() is None
+        time.sleep(0.05)
     process.kill()
     process.wait()
     assert one.lock.read_bytes() == lock and one.versions() == ["1.0", "1.0"]
-    done = one.site.call("build", "--python", sys.executable, one.profile.name, "--out", one.name)
-    assert done.out.startswith("nothing to do") and "waiting for what is still running of process" in done.err
+    building = one.start("build")
+    assert building.stderr is not None
+    building.stderr.readline()  # the profile
+    assert "waiting for what is still running of process" in building.stderr.readline()
+    released.touch()
+    assert building.communicate(timeout=60)[0].startswith("nothing to do")
     assert one.upgrade("--yes")[0] == 0 and one.versions() == ["2.0", "2.0"]
     assert sorted(p.name for p in (one.out / ".envspec").iterdir()) == [
         "generations",
