@@ -6,12 +6,12 @@ The index is the one that uv uses: uv is asked, so that mirrors, credentials and
 from __future__ import annotations
 
 import html.parser
-import json
 import re
 import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
@@ -102,41 +102,56 @@ def _directory(package: str, directory: Path | None) -> list[ResolvedFile]:
 
 def _page(package: str, index: str) -> list[ResolvedFile]:
     import requests
+    from urllib3.exceptions import HTTPError
 
-    from envspec.wheels.remote import shared_session
+    from envspec.wheels.ranged import shared_session
 
     url = f"{index.rstrip('/')}/{package}/"
     accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
     try:
-        answer = shared_session().get(url, headers={"Accept": accept}, timeout=_TIMEOUT, stream=True)
-        answer.raise_for_status()
-        body = answer.raw.read(_MAX_PAGE, decode_content=True)
-    except (requests.RequestException, OSError) as error:
+        with shared_session().get(url, headers={"Accept": accept}, timeout=_TIMEOUT, stream=True) as answer:
+            answer.raise_for_status()
+            body = answer.raw.read(_MAX_PAGE, decode_content=True)
+            is_json = "json" in answer.headers.get("Content-Type", "")
+    except (requests.RequestException, HTTPError, OSError) as error:
         raise ExternalError(
             "network", f"cannot read the releases of {package}", why=type(error).__name__
         ) from None
-    if "json" in answer.headers.get("Content-Type", ""):
-        return _from_json(body, url)
-    return _from_html(body.decode("utf-8", "replace"), url)
+    return _from_json(body, url) if is_json else _from_html(body.decode("utf-8", "replace"), url)
+
+
+class _File(msgspec.Struct, frozen=True, rename="kebab"):
+    """A file of a JSON page (PEP 691, PEP 700)."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str] = {}
+    size: int | None = None
+    upload_time: str | None = None
+    yanked: bool | str = False
+
+
+class _Page(msgspec.Struct, frozen=True):
+    files: tuple[_File, ...]
 
 
 def _from_json(body: bytes, url: str) -> list[ResolvedFile]:
     try:
-        rows = json.loads(body)["files"]
-    except (ValueError, KeyError, TypeError):
+        page = msgspec.json.decode(body, type=_Page)
+    except msgspec.DecodeError:
         raise ExternalError(
             "network", "the index answered with something that is not a list of files"
         ) from None
     return [
         ResolvedFile(
-            filename=str(row.get("filename", "")),
-            url=urljoin(url, str(row.get("url", ""))),
-            sha256=str((row.get("hashes") or {}).get("sha256", "")),
-            size=int(row.get("size") or 0),
-            uploaded=str(row.get("upload-time") or "")[:19],
+            filename=file.filename,
+            url=urljoin(url, file.url),
+            sha256=file.hashes.get("sha256", ""),
+            size=file.size or 0,
+            uploaded=(file.upload_time or "")[:19],
         )
-        for row in rows
-        if not row.get("yanked")
+        for file in page.files
+        if not file.yanked
     ]
 
 
@@ -168,6 +183,3 @@ def _from_html(text: str, url: str) -> list[ResolvedFile]:
             )
         )
     return files
-
-
-__all__ = ["index_of", "releases"]
