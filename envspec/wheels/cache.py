@@ -15,7 +15,7 @@ class NotKept(Exception):
 
 
 def cache_dir() -> Path:
-    """Where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
+    """Return where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
     chosen = os.environ.get("ENVSPEC_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -23,7 +23,7 @@ def cache_dir() -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A kept entry. Raises OSError if there is none (or none of a sane size)."""
+    """Return a kept entry. Raise OSError if there is none (or none of a sane size)."""
     with path.open("rb") as file:
         data = file.read(MAX_ENTRY + 1)
     if len(data) > MAX_ENTRY:

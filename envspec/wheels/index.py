@@ -104,7 +104,7 @@ def _page(package: str, index: str) -> list[ResolvedFile]:
     import requests
     from urllib3.exceptions import HTTPError
 
-    from envspec.wheels.remote import shared_session
+    from envspec.wheels.ranged import shared_session
 
     url = f"{index.rstrip('/')}/{package}/"
     accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
