@@ -25,6 +25,7 @@ from urllib3.util.retry import Retry
 
 from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
 from envspec.report.errors import ExternalError
+from envspec.wheels.access import IndexAccess
 
 # Half of all wheels have a central directory of less than this; of the others the rest is asked for. Those of wheels
 # with 10,000 files have about 1 MB.
@@ -70,13 +71,36 @@ def new_session() -> requests.Session:
     return session
 
 
+class _IndexAuth(requests.auth.AuthBase):
+    """Sends an index's credentials to its own realm, and those of netrc to theirs."""
+
+    def __init__(self, access: IndexAccess) -> None:
+        self._access = access
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url = request.url or ""
+        known = self._access.of(url)
+        pair = (known.user, known.password) if known else requests.utils.get_netrc_auth(url)
+        return requests.auth.HTTPBasicAuth(*pair)(request) if pair else request
+
+
 @cache
-def shared_session() -> requests.Session:
-    """The session of this process. It trusts the same certificates as uv ($SSL_CERT_FILE)."""
+def shared_session(access: IndexAccess) -> requests.Session:
+    """Return the session of this process for some indexes. It trusts the same certificates as uv ($SSL_CERT_FILE)."""
     session = new_session()
+    session.auth = _IndexAuth(access)
     if os.environ.get("SSL_CERT_FILE"):
         session.verify = os.environ["SSL_CERT_FILE"]
     return session
+
+
+def refused(what: str, status: str) -> ExternalError:
+    """Return the error for an index that wants other credentials, or forbids; `status` is `401 Unauthorized`."""
+    return ExternalError(
+        "index-refused",
+        f"the package index refused {what}: {status}",
+        fix="give uv the index's credentials: UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or netrc",
+    )
 
 
 class RemoteWheel:
@@ -282,6 +306,8 @@ class RemoteWheel:
         if response.status_code not in (200, 206):
             status = f"{response.status_code} {response.reason}"
             response.close()
+            if response.status_code in (401, 403, 407):
+                raise refused(self.filename, status)
             raise ExternalError(
                 "wheel-refused", "the server does not give the wheel", where=self.filename, why=status
             )

@@ -25,7 +25,7 @@ SPOILT = {
     ),
     "sglang-kernel 0.4.6.post1": (
         FIRST.replace("0.4.2.post2", "0.4.6.post1"),
-        {"unsatisfiable", "torch-abi", "requirement-broken"},
+        {"newer-than-date", "torch-abi", "requirement-broken"},
     ),
     "nvcc pinned, the rest not": (
         WITHOUT_CUDA.replace('ninja = "*"', 'ninja = "*"\nnvidia-cuda-nvcc = "13.2.78"'),
@@ -83,7 +83,11 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     code, report, _ = check(profile)
     assert (code, errors(report)) == (1, codes)
     for finding in report["findings"]:
-        if finding["severity"] == "error" and finding["code"] not in ("unsatisfiable", "toolkit-incomplete"):
+        if finding["severity"] == "error" and finding["code"] not in (
+            "newer-than-date",
+            "unsatisfiable",
+            "toolkit-incomplete",
+        ):
             assert finding["dependency_paths"], finding
     assert profile.read_text(encoding="utf-8") == text, "a check writes nothing"
     code, report, shown = check(profile, "--fix")
