@@ -27,12 +27,12 @@ class Binary:
 
     @property
     def directory(self) -> str:
-        """Where `$ORIGIN` points."""
+        """Return the directory to which `$ORIGIN` points."""
         return self.path.rpartition("/")[0]
 
     @property
     def is_program(self) -> bool:
-        """Whether it is started, not loaded."""
+        """Tell whether it is started, not loaded."""
         return bool(self.elf.interpreter) and not self.elf.soname
 
 
@@ -46,7 +46,7 @@ class Damaged:
 
     @property
     def is_for_another_machine(self) -> bool:
-        """Whether it is sound, but no 64-bit library at all."""
+        """Tell whether it is sound, but no 64-bit library at all."""
         return self.code == "elf-unsupported"
 
 
@@ -102,7 +102,7 @@ def read_binaries(root: Path, names: Iterable[str] | None = None) -> VenvFiles:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a file is a linker script or some other text that bears a library's name."""
+    """Tell whether a file is a linker script or some other text that bears a library's name."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - many files, no objects
             start = file.read(256)
@@ -112,7 +112,7 @@ def _is_text(path: str) -> bool:
 
 
 def python_minor_of(name: str) -> str | None:
-    """The Python minor that an extension module's name is for (`3.12`), `abi3`, or None if it is no extension's name."""
+    """Return the Python minor that an extension module's name is for (`3.12`), `abi3`, or None if it is no extension's name."""
     match = _EXTENSION.search(name)
     if match is None:
         return None

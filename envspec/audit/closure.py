@@ -66,12 +66,12 @@ class Link:
 
     @property
     def holds(self) -> bool:
-        """Whether the file can be loaded with all its symbols."""
+        """Tell whether the file can be loaded with all its symbols."""
         return not (self.closure.missing or self.undefined or self.versions)
 
 
 def load(root: Binary, loader: Loader, before: Process) -> Closure:
-    """What loading `root` into a process brings in."""
+    """Find what loading `root` into a process brings in."""
     names = dict(before.names)
     _answer(names, root)
     libraries: dict[Binary, tuple[Binary, ...]] = {root: ()}
@@ -100,7 +100,7 @@ def _answer(names: dict[str, Binary], binary: Binary) -> None:
 
 
 def after(before: Process, closures: Iterable[Closure], *, visible: bool) -> Process:
-    """The process once these were loaded; `visible` if they were loaded with RTLD_GLOBAL."""
+    """Return the process once these were loaded; `visible` if they were loaded with RTLD_GLOBAL."""
     names = dict(before.names)
     shown = dict.fromkeys(before.visible)
     for closure in closures:
@@ -148,7 +148,7 @@ def _table_size(binary: Binary) -> int:
 
 
 def _offered(binary: Binary, version: str, names: frozenset[bytes]) -> frozenset[bytes]:
-    """Names that `binary` defines for a reference to `version`; a library without versions answers to any.
+    """Find the names that `binary` defines for a reference to `version`; a library without versions answers to any.
 
     Of a large table only those of `names` are looked for.
     """

@@ -30,7 +30,7 @@ class DriverApi(msgspec.Struct, frozen=True):
     forms: Mapping[str, tuple[int, ...]]
 
     def since(self, symbol: bytes) -> int | None:
-        """The release (as 12040 for 12.4) that brought an exported driver symbol; None if the headers do not tell."""
+        """Return the release (as 12040 for 12.4) that brought an exported driver symbol; None if the headers do not tell."""
         match = _SYMBOL.fullmatch(symbol.decode("latin-1"))
         if match is None:
             return None
@@ -39,7 +39,7 @@ class DriverApi(msgspec.Struct, frozen=True):
         return forms[number - 1] if 0 < number <= len(forms) else None
 
     def newest(self, symbols: Iterable[bytes]) -> tuple[str, str] | None:
-        """The symbol that came last and its CUDA release (`12.4`); None if nothing is known of any."""
+        """Find the symbol that came last and its CUDA release (`12.4`); None if nothing is known of any."""
         known = [(release, symbol) for symbol in symbols if (release := self.since(symbol)) is not None]
         if not known:
             return None

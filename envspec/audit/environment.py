@@ -27,12 +27,12 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def site(self) -> Path:
-        """site-packages itself."""
+        """Return the path of site-packages."""
         return self.venv / self.site_packages
 
     @property
     def minor(self) -> str:
-        """The Python minor, as the venv's layout has it: `3.12`."""
+        """Return the Python minor, as the venv's layout has it: `3.12`."""
         return Path(self.site_packages).parent.name.removeprefix("python")
 
 
@@ -44,7 +44,7 @@ def describe(
     arch: Arch,
     minimum_driver: str,
 ) -> Environment:
-    """The environment in a generation, finished or not, as somebody meets it who sources its script in an empty shell."""
+    """Describe the environment in a generation, finished or not, as somebody meets it who sources its script in an empty shell."""
     variables = process_environment(script, generation.path, {})
     return Environment(
         venv=generation.venv.resolve(),
@@ -58,7 +58,7 @@ def describe(
 
 
 def of_manifest(generation: Generation, manifest: Manifest) -> Environment:
-    """The environment of a finished generation."""
+    """Describe the environment of a finished generation."""
     arch = parse_arch(manifest.arch)
     assert arch is not None, manifest.arch
     return describe(

@@ -49,7 +49,7 @@ Module = tuple[GpuCode, ...]
 
 
 def read_modules(path: str) -> tuple[Module, ...]:
-    """The fat binaries of a host library, in their order; empty if it has none.
+    """List the fat binaries of a host library, in their order; empty if it has none.
 
     Raises ElfError: the file's own codes, or `fatbin-malformed`.
     """
@@ -109,7 +109,7 @@ def _bytes(handle: int, at: int, size: int) -> bytes:
 
 
 def read_cubin(path: str) -> GpuCode | None:
-    """What a cubin on its own is for; None if the file is no cubin."""
+    """Read what a cubin on its own is for; None if the file is no cubin."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

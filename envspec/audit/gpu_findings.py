@@ -64,7 +64,7 @@ class FileCode:
     modules: tuple[Module, ...]
 
     def supports(self, gpu: Arch) -> Counter[Support]:
-        """How many modules run how."""
+        """Count how many modules run how."""
         judged = {module: best_support(module, gpu) for module in set(self.modules)}
         return Counter(judged[module] for module in self.modules)
 
@@ -114,7 +114,7 @@ class GpuFindings:
         self.driver = minimum_driver
 
     def all(self) -> Iterator[Finding]:
-        """Every finding."""
+        """Make every finding."""
         for name, reason in self.code.damaged:
             yield error(
                 "gpu-code-damaged", name, f"the GPU code of {self._short(name)} cannot be listed: {reason}"
@@ -164,7 +164,7 @@ class GpuFindings:
         return f"{self._short(file.name)}: {', '.join(parts)}: {self._ways(counted)}"
 
     def _ways(self, counted: Counter[Support]) -> str:
-        """How the modules of a file run; those for other GPUs do not count where some are for this one."""
+        """Say how the modules of a file run; those for other GPUs do not count where some are for this one."""
         ways: Counter[str] = Counter()
         for support, number in counted.items():
             ways[self._way(support)] += number
@@ -189,7 +189,7 @@ class GpuFindings:
         return f"{support.mode.value}: {support.why}{written}"
 
     def _ptx(self, package: str, judged: Mapping[str, Counter[Support]]) -> Iterator[Finding]:
-        """PTX is compiled by the driver, which knows no PTX that is newer than itself."""
+        """Warn of PTX that is newer than the driver, which has to compile it."""
         has = cuda_of_driver(self.driver) if self.driver else None
         rows: dict[str, list[str]] = {}
         for name, counted in judged.items():
@@ -218,7 +218,7 @@ class GpuFindings:
                 )
 
     def _from_source(self) -> Iterator[Finding]:
-        """Packages that compile kernels on the machine have no code to look for."""
+        """Name the packages that compile kernels on the machine: they have no code to look for."""
         names: dict[str, set[str]] = {}
         for row in consumers():
             if self.owners.version(row.package):
@@ -248,20 +248,20 @@ class GpuFindings:
 
 @cache
 def load_features() -> tuple[FeatureRow, ...]:
-    """All rows."""
+    """Read all rows."""
     return load_table("gpu_features", FeatureRow)
 
 
 @cache
 def packed_row(library: str) -> PackedRow | None:
-    """The row for a library whose code cannot be listed."""
+    """Find the row for a library whose code cannot be listed."""
     rows = load_table("packed_gpu_code", PackedRow)
     return next((row for row in rows if re.fullmatch(row.library, library)), None)
 
 
 @cache
 def cuda_of_ptx(isa: tuple[int, int]) -> str | None:
-    """The CUDA release that writes a PTX version; None for one that envspec does not know."""
+    """Return the CUDA release that writes a PTX version; None for one that envspec does not know."""
     wanted = f"{isa[0]}.{isa[1]}"
     return next((row.cuda for row in load_table("ptx_isa", PtxRow) if row.ptx == wanted), None)
 

@@ -35,7 +35,7 @@ _RANK = {mode: rank for rank, mode in enumerate(Mode)}
 
 
 def support_of(code: GpuCode, gpu: Arch) -> Support:
-    """What one piece of code does on a GPU. `gpu`'s own variant says what may be used, which every GPU of it can run."""
+    """Tell what one piece of code does on a GPU. `gpu`'s own variant says what may be used, which every GPU of it can run."""
     arch = code.arch
     same = (arch.major, arch.minor) == (gpu.major, gpu.minor)
     older_in_major = arch.major == gpu.major and arch.minor <= gpu.minor
@@ -55,7 +55,7 @@ def support_of(code: GpuCode, gpu: Arch) -> Support:
 
 
 def best_support(module: Iterable[GpuCode], gpu: Arch) -> Support:
-    """The best that any code of a module does on a GPU; of equals the latest."""
+    """Find the best that any code of a module does on a GPU; of equals the latest."""
     found = [support_of(code, gpu) for code in module]
     usable = [one for one in found if one.code is not None]
     return min(

@@ -31,7 +31,7 @@ class LinkFindings:
         self.minimum_driver = minimum_driver
 
     def all(self) -> Iterator[Finding]:
-        """Every finding."""
+        """Make every finding."""
         results = self.linkage.results
         torch = self.owners.version("torch")
         broken = broken_members(results, lambda name: not results[name].holds, torch)
@@ -106,7 +106,7 @@ class LinkFindings:
             )
 
     def _meant(self, broken: Sequence[str]) -> Iterator[str]:
-        """The broken files, less the variants that are for another environment: where one variant lacks only libraries
+        """Yield the broken files, less the variants that are for another environment: where one variant lacks only libraries
         that this environment ought to have, it is the one that was meant, and the others would fail anyway."""
         for members in families(broken).values():
             meant = [name for name in members if self._ought_to_load(self.linkage.results[name])]
@@ -160,7 +160,7 @@ class LinkFindings:
         ]
 
     def _relatives(self, name: str) -> tuple[str, ...]:
-        """Libraries of the venv whose names differ from `name` in numbers only."""
+        """Find libraries of the venv whose names differ from `name` in numbers only."""
         names = sorted({b.name.rpartition("/")[2] for b in self.linkage.files.binaries})
         return families(names).get(family_of(name), ())[:_SHOWN]
 
@@ -198,7 +198,7 @@ class LinkFindings:
         return any(symbol in stand_in.elf.symbols.exports for stand_in in self.linkage.driver.values())
 
     def _driver_too_old(self, one: LinkResult, symbols: Sequence[bytes]) -> Finding:
-        """This machine has a driver, and it lacks symbols that the toolkit's headers know."""
+        """Report that this machine's driver lacks symbols that the toolkit's headers know."""
         newest = self.api.newest(symbols)
         cuda = newest[1] if newest else ""
         driver = driver_of_cuda(cuda)
@@ -248,7 +248,7 @@ class LinkFindings:
         )
 
     def _provider(self, symbol: UndefinedSymbol, of_torch: frozenset[bytes]) -> str:
-        """Where else the symbol is defined: a torch release, or a library that is not loaded with the file."""
+        """Say where else the symbol is defined: a torch release, or a library that is not loaded with the file."""
         if symbol.name in of_torch:
             table = torch_exports.load()
             return (

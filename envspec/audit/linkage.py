@@ -45,7 +45,7 @@ class LinkResult:
 
     @property
     def holds(self) -> bool:
-        """Whether the file loads with all its own symbols, once there is a driver."""
+        """Tell whether the file loads with all its own symbols, once there is a driver."""
         return not (self.missing or self.undefined or self.link.versions)
 
 
@@ -60,7 +60,7 @@ class Linkage:
     results: Mapping[str, LinkResult]
 
     def loads(self, result: LinkResult) -> bool:
-        """Whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
+        """Tell whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
         if not result.holds or result.binary.elf.machine != self.loader.machine:
             return False
         scope = scope_of(result.link.closure, self.python)
@@ -76,7 +76,7 @@ class Linkage:
 
 
 def scope_of(closure: Closure, process: Process) -> tuple[Binary, ...]:
-    """Where the symbols of a closure are looked for."""
+    """Return the files in which the symbols of a closure are looked for, in order."""
     return tuple(dict.fromkeys((*process.visible, *closure.libraries)))
 
 
@@ -116,7 +116,7 @@ class _Linker:
         return self.processes[key]
 
     def alone(self, binary: Binary) -> LinkResult:
-        """The file in a fresh interpreter, or behind the packages that load for it what it does not find."""
+        """Link the file in a fresh interpreter, or behind the packages that load for it what it does not find."""
         if binary.is_program:
             return self.outcome(load(binary, self.loader, Process()), Process(), ())
         file = binary.name.removeprefix(self.prefix)
@@ -138,7 +138,7 @@ class _Linker:
         return replace(self.outcome(closure, before, preloaded), siblings=siblings)
 
     def siblings(self, closure: Closure) -> tuple[Binary, ...]:
-        """Libraries that a file needs, does not find, and has beside it: a package that gives its libraries no search path
+        """Find libraries that a file needs, does not find, and has beside it: a package that gives its libraries no search path
         loads them itself, by path, in order."""
         root = closure.root
         return tuple(
@@ -148,7 +148,7 @@ class _Linker:
         )
 
     def behind(self, before: Process, siblings: Iterable[Binary]) -> Process:
-        """A process once these were loaded by path: they answer to their file names, too."""
+        """Return a process once these were loaded by path: they answer to their file names, too."""
         for sibling in siblings:
             before = after(before, [load(sibling, self.loader, before)], visible=False)
             names = {**before.names, sibling.name.rpartition("/")[2]: sibling}
@@ -170,7 +170,7 @@ class _Linker:
         return LinkResult(closure.root, found, missing, tuple(left), driver, tuple(sorted(asked)), preloaded)
 
     def is_the_drivers(self, library: str, symbol: bytes) -> bool:
-        """Whether a driver library that is not here would define a symbol."""
+        """Tell whether a driver library that is not here would define a symbol."""
         stand_in = self.stand_ins.get(library)
         if stand_in is not None:
             return symbol in stand_in.elf.symbols.exports
@@ -178,7 +178,7 @@ class _Linker:
         return row is not None and re.fullmatch(row.symbols, symbol.decode("latin-1")) is not None
 
     def within(self, result: LinkResult, parents: list[LinkResult]) -> LinkResult:
-        """The file as part of what loads it: it needs neither search path nor symbols of its own then."""
+        """Link the file as part of what loads it: it needs neither search path nor symbols of its own then."""
         binary = result.binary
         for parent in parents:
             closure = parent.link.closure

@@ -38,7 +38,7 @@ class Loader:
         self._paths: dict[Binary, tuple[str, ...]] = {}
 
     def find(self, name: str, by: Binary, above: tuple[Binary, ...]) -> Binary | None:
-        """What a DT_NEEDED `name` of `by` leads to; `above` is who loaded `by`, nearest first."""
+        """Find what a DT_NEEDED `name` of `by` leads to; `above` is who loaded `by`, nearest first."""
         rpath = self._rpath(by, above)
         runpath = self._expanded(by, by.elf.runpath)
         key = (name, rpath, runpath)
@@ -47,12 +47,12 @@ class Loader:
         return self._found[key]
 
     def searched(self, by: Binary) -> tuple[str, ...]:
-        """The directories in which a library that `by` needs is looked for before the system's."""
+        """Return the directories in which a library that `by` needs is looked for before the system's."""
         directories = (*self._rpath(by, ()), *self.library_path, *self._expanded(by, by.elf.runpath))
         return tuple(dict.fromkeys(directories))
 
     def _rpath(self, by: Binary, above: tuple[Binary, ...]) -> tuple[str, ...]:
-        """The RPATHs that count: the file's own and those of its loaders, unless the file has a RUNPATH."""
+        """Return the RPATHs that count: the file's own and those of its loaders, unless the file has a RUNPATH."""
         if by.elf.runpath:
             return ()
         directories: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Loader:
         return self.open(f"{directory}/{name}") if name in self._listings[directory] else None
 
     def open(self, path: str) -> Binary | None:
-        """The library at `path`; None if the loader would pass over it (another machine) or cannot read it."""
+        """Read the library at `path`; None if the loader would pass over it (another machine) or cannot read it."""
         found = self._by_path.get(path)
         if found is None:
             try:

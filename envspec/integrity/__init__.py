@@ -1,1 +1,1 @@
-"""Has an environment drifted from its manifest, and back again."""
+"""Integrity: what differs from the manifest of a generation, and putting it back."""

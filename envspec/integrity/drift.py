@@ -1,4 +1,4 @@
-"""Has it drifted? The current generation against its manifest: changed, missing and added files, and who did it.
+"""What differs between a generation and its manifest: changed, missing and added files, and who brought them.
 
 By default a file counts as unchanged if size, modification time and inode are those of the day of publishing; with
 `check_contents`, it is read. Permissions are compared either way. Nothing is written, and no link is followed.
@@ -48,12 +48,12 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """Locked packages whose dist-info is gone."""
 
     def __bool__(self) -> bool:
-        """True if anything has drifted."""
+        """Tell whether anything has drifted."""
         return bool(self.rows or self.added or self.toolkit or self.toolkit_added or self.script or self.cuda)
 
     @property
     def rows(self) -> tuple[FileRow, ...]:
-        """Every row of the venv that is not as it was."""
+        """Return every row of the venv that is not as it was."""
         return (*self.changed, *self.missing, *self.modes)
 
 
@@ -90,7 +90,7 @@ def find_drift(
 
 
 def owners_now(manifest: Manifest, drift: Drift) -> Owners:
-    """Whose the files of a generation are as it is now: those of the manifest, and what came after publishing."""
+    """Return whose the files of a generation are as it is now, with what came after publishing."""
     return Owners(
         manifest.script.site_packages,
         ((row.path, row.owner) for row in manifest.files),
@@ -101,7 +101,7 @@ def owners_now(manifest: Manifest, drift: Drift) -> Owners:
 
 
 def files_now(manifest: Manifest, drift: Drift) -> tuple[str, ...]:
-    """The files and links of a generation's venv as it is now, byte code aside."""
+    """List the files and links of a generation's venv as it is now, byte code aside."""
     gone = {row.path for row in drift.missing}
     return (*(row.path for row in manifest.files if row.path not in gone), *drift.added)
 

@@ -57,7 +57,7 @@ def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
 
 
 def _added_files(drift: Drift) -> dict[AddedPackage | None, list[str]]:
-    """Added files by the added package that names them; those under None are nobody's."""
+    """Sort added files by the added package that names them; those under None are nobody's."""
     left = set(drift.added)
     found: dict[AddedPackage | None, list[str]] = {}
     for package in drift.packages:

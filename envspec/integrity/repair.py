@@ -95,7 +95,7 @@ def repair(
 
 
 def _unwanted(manifest: Manifest, drift: Drift, *, prune: bool) -> list[AddedPackage]:
-    """The packages to take out: other versions of locked packages, and with `prune` packages that nobody locked."""
+    """Return the packages to take out: other versions of locked packages, and with `prune` packages that nobody locked."""
     locked = {package.name for package in manifest.packages}
     return [package for package in drift.packages if prune or package.name in locked]
 
@@ -163,8 +163,8 @@ def _repair_link(link: Path, target: str) -> None:
 def _renewed(
     root: Path, before: Iterable[StatRow], rows: Iterable[FileRow | TreeRow], restored: frozenset[str]
 ) -> tuple[StatRow, ...]:
-    """The stat rows of now for every file that is as the manifest says, which may have another time and inode than before; the
-    old rows, which will not fit, for the rest."""
+    """Renew the stat rows of every file that is as the manifest says, which may have another time and inode than before. The
+    others keep their old rows, which will not fit."""
     old = {row.path: row for row in before}
     expected = {row.path: row for row in rows}
     found = []

@@ -72,7 +72,7 @@ class VenvFiles:
             directory = directory.parent
 
     def _is_inside(self, path: Path) -> bool:
-        """Whether a path lies in the venv also when every link on the way to it is followed."""
+        """Tell whether a path lies in the venv also when every link on the way to it is followed."""
         return Path(os.path.realpath(path.parent)).is_relative_to(self._real)
 
     def _clear(self, path: str) -> Path:

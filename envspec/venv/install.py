@@ -72,7 +72,7 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:
-    """`lib/python3.12/site-packages` of a venv."""
+    """Return `lib/python3.12/site-packages` of a venv."""
     return venv / "lib" / f"python{python.minor}" / "site-packages"
 
 
@@ -102,7 +102,7 @@ def _read_back(
 def _require_locked(
     site: Path, needed: Iterable[LockedPackage], packages: Iterable[InstalledPackage]
 ) -> None:
-    """Raises EnvspecError `install-incomplete` unless exactly the locked packages are there, at their versions."""
+    """Make sure that exactly the locked packages are there, at their versions. Raises EnvspecError `install-incomplete`."""
     expected = {(p.name, _comparable(p.version)) for p in needed}
     actual = {(p.name, _comparable(p.version)) for p in packages}
     if expected != actual:
@@ -126,7 +126,7 @@ def _comparable(version: str) -> str:
 
 
 def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str, str]]:
-    """The (package, sha256) that has each conflicting path, by the order that the profile declares.
+    """Find the (package, sha256) that has each conflicting path, by the order that the profile declares.
 
     Raises EnvspecError `file-conflict` where it declares none.
     """
@@ -154,7 +154,7 @@ def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str
 
 
 def _require_winners(site: Path, winners: Mapping[str, tuple[str, str]]) -> None:
-    """Raises EnvspecError `file-winner` for a path that does not hold the file of the package that was declared to win."""
+    """Make sure that paths hold the files of the packages that were declared to win. Raises EnvspecError `file-winner`."""
     for path, (package, sha256) in winners.items():
         if file_sha256(site / path) != sha256:
             raise EnvspecError(

@@ -31,7 +31,7 @@ _INSTALLER_FILES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_c
 
 
 def is_installer_file(path: str) -> bool:
-    """Whether a path is one that an installer writes into a dist-info itself: it tells how, not what was installed."""
+    """Tell whether a path is one that an installer writes into a dist-info itself: it tells how, not what was installed."""
     directory, _, name = path.rpartition("/")
     return name in _INSTALLER_FILES and directory.endswith(_DIST_INFO)
 
@@ -117,7 +117,7 @@ def conflicts(packages: Iterable[InstalledPackage]) -> tuple[Conflict, ...]:
 
 
 def preferred(conflict: Conflict, precedence: Mapping[str, int]) -> tuple[str, str] | None:
-    """The owner (package, sha256) whose file the declared order wants on disk; None if no owner is declared."""
+    """Return the owner (package, sha256) whose file the declared order wants on disk; None if no owner is declared."""
     declared = [owner for owner in conflict.owners if owner[0] in precedence]
     return max(declared, key=lambda owner: precedence[owner[0]], default=None)
 
@@ -177,7 +177,7 @@ def added_package(site: Path, site_packages: str, distribution: Distribution) ->
 
 
 def _installer(dist_info: Path) -> str:
-    """`uv` or `pip`, as INSTALLER tells; it is text from a file anybody may have written."""
+    """Read who installed it: `uv` or `pip`, as INSTALLER tells; it is text from a file anybody may have written."""
     try:
         text = read_start(dist_info / "INSTALLER", 64).decode("utf-8", "replace").strip()
     except OSError:
@@ -216,20 +216,20 @@ class Owners:
         return f"{package} {self._versions[package]}" if package in self._versions else package
 
     def of(self, path: str) -> str:
-        """`torch 2.11.0` for a path relative to the venv; empty for a file that no package owns."""
+        """Return `torch 2.11.0` for a path relative to the venv; empty for a file that no package owns."""
         return self._title(self._packages.get(path, ""))
 
     def of_directory(self, path: str) -> str:
-        """The first package, by name, with a file in a directory relative to the venv."""
+        """Return the first package, by name, with a file in a directory relative to the venv."""
         start = path.rstrip("/") + "/"
         return self._title(min((p for f, p in self._packages.items() if f.startswith(start)), default=""))
 
     def owns(self, package: str, path: str) -> bool:
-        """Whether a path relative to the venv is a file of an installed package."""
+        """Tell whether a path relative to the venv is a file of an installed package."""
         return self._packages.get(path) == package
 
     def version(self, package: str) -> str:
-        """The version of an installed package; empty if it is not there."""
+        """Return the version of an installed package; empty if it is not there."""
         return self._versions.get(package, "")
 
     @cached_property
@@ -240,5 +240,5 @@ class Owners:
         return found
 
     def bringing(self, library: str) -> tuple[str, ...]:
-        """The packages that own a file called `library` in some directory."""
+        """Find the packages that own a file called `library` in some directory."""
         return tuple(map(self._title, sorted(self._packages_by_name.get(library, ()))))

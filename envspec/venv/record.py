@@ -86,6 +86,6 @@ def _hex(digest: str) -> str:
 
 
 def in_venv(path: str, site_packages: str) -> str:
-    """A RECORD's path, relative to the venv instead of site-packages, which lies at `site_packages` in it."""
+    """Return a RECORD's path, relative to the venv instead of site-packages, which lies at `site_packages` in it."""
     up = "../" * (site_packages.count("/") + 1)
     return path.removeprefix(up) if path.startswith(up) else f"{site_packages}/{path}"

@@ -146,22 +146,26 @@ class _Row(msgspec.Struct, rename="kebab"):
 
 def _from_json(body: bytes, page: str) -> Iterator[ResolvedFile]:
     try:
-        rows = msgspec.json.decode(body, type=_Answer).files
+        raws = msgspec.json.decode(body, type=_Answer).files
     except (msgspec.DecodeError, RecursionError):
-        raise ExternalError(
-            "network", "the index answered with something that is not a list of files"
-        ) from None
-    for raw in rows:
-        try:
-            row = msgspec.json.decode(raw, type=_Row)
-        except (msgspec.DecodeError, RecursionError):
-            continue
+        raws = [msgspec.Raw(b"null")]
+    rows = [row for row in map(_row, raws) if row is not None]
+    if raws and not rows:
+        raise ExternalError("network", "the index answered with something that is not a list of files")
+    for row in rows:
         if not row.yanked:
             file = listed(
                 page, row.filename, row.url, row.hashes.get("sha256", ""), row.size, row.upload_time
             )
             if file is not None:
                 yield file
+
+
+def _row(raw: msgspec.Raw) -> _Row | None:
+    try:
+        return msgspec.json.decode(raw, type=_Row)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class _Links(html.parser.HTMLParser):

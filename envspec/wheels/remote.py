@@ -160,10 +160,6 @@ class RemoteWheel:
         """The text of the wheel's METADATA."""
         return self._dist_info("METADATA")
 
-    def record(self) -> str:
-        """The text of the wheel's RECORD."""
-        return self._dist_info("RECORD")
-
     def read(self, name: str, limit: int = _MAX_TEXT) -> bytes:
         """The content of the member `name`, checked against its CRC. Raises KeyError if there is none."""
         info = self._last_entries.get(name) or self._infos[name]

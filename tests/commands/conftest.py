@@ -1,12 +1,13 @@
-"""One site for all tests of a module."""
+"""One site for all tests of a module, and its environments."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.site import TrustSite
+from tests.support.site import Environments, TrustSite
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +16,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> TrustSite:
     return TrustSite(tmp_path_factory.mktemp("trust me, größer"))
 
 
+@pytest.fixture(scope="module")
+def environments(site: TrustSite) -> Environments:
+    """See Environments."""
+    return Environments(site)
+
+
 @pytest.fixture
-def out(site: TrustSite, tmp_path: Path) -> Path:
-    """An environment of its own for one test."""
-    name = f"out {tmp_path.name}"
-    return site.made(name)
+def out(environments: Environments) -> Iterator[Path]:
+    """An environment with one generation, for one test alone; the next one gets it if it can be repaired."""
+    taken = environments.take()
+    yield taken
+    environments.give_back(taken)

@@ -69,7 +69,7 @@ def only_the_good_profile(site: Site) -> Iterator[None]:
 def refused(site: Site, *args: str | Path, env: Mapping[str, str | None] | None = None) -> tuple[int, str]:
     """Call it; nothing may have changed. The exit code and the whole of standard error."""
     before = site.untouched()
-    done = site.build(*args, env=env)
+    done = site.refusal("build", "--python", sys.executable, *args, env=env)
     assert site.untouched() == before
     assert done.out == ""
     return done.code, done.err
@@ -230,7 +230,7 @@ WRONG_CALLS = {
 @pytest.mark.parametrize("call", WRONG_CALLS, ids=" ".join)
 def test_a_call_that_is_wrong(site: Site, call: tuple[str, ...]) -> None:
     before = site.untouched()
-    done = site.envspec(*call)
+    done = site.refusal(*call)
     assert (done.code, done.out) == (2, "")
     # Click words its own complaints a little differently from release to release.
     assert (
@@ -474,7 +474,7 @@ WRONG_PYTHONS = {
 @pytest.mark.parametrize("python", WRONG_PYTHONS)
 def test_a_python_that_will_not_do(site: Site, python: str) -> None:
     before = site.untouched()
-    done = site.envspec("build", "good.toml", "--python", python)
+    done = site.refusal("build", "good.toml", "--python", python)
     assert done == (2, "", f"profile   failed after T s\n{WRONG_PYTHONS[python]}")
     assert site.untouched() == before
 

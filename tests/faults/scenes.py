@@ -77,7 +77,8 @@ def read_only_disk(bench: Bench, lines: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6))
             while not struck and process.poll() is None:
                 done = subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True)
                 struck = done.returncode == 0
-            said = process.stderr.read()
+            with process.stderr:
+                said = process.stderr.read()
             code = process.wait()
             subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
             if "Traceback" in said or code not in (0, 1, 2, 3):

@@ -84,8 +84,8 @@ def test_a_spoilt_profile_is_refused_and_mended(name: str, tmp_path: Path) -> No
     assert (code, errors(report)) == (1, codes)
     for finding in report["findings"]:
         if finding["severity"] == "error" and finding["code"] not in (
-            "newer-than-date",
             "unsatisfiable",
+            "newer-than-date",
             "toolkit-incomplete",
         ):
             assert finding["dependency_paths"], finding

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from envspec.integrity.drift import find_drift
+from envspec.output.directory import current_generation
 from envspec.output.manifest import Manifest, read_manifest
-from tests.support.command import ENVSPEC, Done, environment, envspec, masked, on_disk
+from envspec.report.errors import EnvspecError
+from tests.support.command import ENVSPEC, Done, environment, envspec, in_process, masked, on_disk
 from tests.support.wheels import make_toolkit, make_wheel
 
 PACKAGES = 'app = "1.0"\nlib = "1.0"\nfirst = "1.0"\nsecond = "1.0"\ntool = "1.0"\n'
+# What lies in the state directory of an output after a build that passed.
+STATE_NAMES = {"generations", "jit", "last", "last-build.log", "lock", "owner", "toolchains"}
 WINNERS = '[install]\nprecedence = ["second"]\n'
 
 INDEX = '[[index]]\nname = "local"\nurl = "wheels"\nformat = "flat"\ndefault = true\n'
@@ -47,6 +53,11 @@ class Site:
         """Call the command in this directory, with the interpreter that runs the tests if it is a build."""
         done = envspec(*args, cwd=self.root, env=env)
         assert "Traceback" not in done.err
+        return Done(done.code, done.out.replace(str(self.root), "DIR"), masked(done.err, self.root))
+
+    def refusal(self, *args: str | Path, env: Mapping[str, str | None] | None = None) -> Done:
+        """As `envspec`, in this process: for calls that end before anything is built."""
+        done = in_process(*args, cwd=self.root, env=env)
         return Done(done.code, done.out.replace(str(self.root), "DIR"), masked(done.err, self.root))
 
     def build(self, *args: str | Path, env: Mapping[str, str | None] | None = None) -> Done:
@@ -98,7 +109,12 @@ class TrustSite(Site):
         self.profile("good", PACKAGES, WINNERS)
 
     def call(self, *args: str | Path, env: Mapping[str, str | None] | None = None, before: str = "") -> Done:
-        """Call envspec as it is; `before` is Python code that runs in the process first."""
+        """Call envspec as it is; `before` is Python code that runs in the process first.
+
+        What builds or ends this process has one of its own.
+        """
+        if not before and not {"build", "lock", "run", "upgrade"}.intersection(args):
+            return in_process(*args, cwd=self.root, env=env)
         command = [*ENVSPEC, *map(str, args)]
         if before:
             command = [
@@ -149,6 +165,42 @@ class TrustSite(Site):
     def manifest(self, out: str) -> Manifest:
         """The current generation's manifest."""
         return read_manifest(self.root / out / "envspec.json")
+
+
+class Environments:
+    """Builds of a site's profile `good`. What a test has done to one is undone by repair, and proven so by its contents.
+
+    An environment that repair does not make whole, or that got another generation, is not used again.
+    """
+
+    def __init__(self, site: TrustSite) -> None:
+        self._site = site
+        self._spare: list[Path] = []
+        self._made = 0
+
+    def take(self) -> Path:
+        """One that is whole and has one generation."""
+        if self._spare:
+            return self._spare.pop()
+        self._made += 1
+        return self._site.made(f"out {self._made}, größer")
+
+    def give_back(self, out: Path) -> None:
+        """Take it back if it is as it was."""
+        with contextlib.suppress(EnvspecError, OSError):
+            output, generation = current_generation(out)
+            if [p.name for p in output.generations_dir.iterdir()] != ["1"]:
+                return
+            _, drift = find_drift(output, generation, check_contents=True)
+            if drift or drift.packages:
+                for path in drift.added:
+                    (generation.venv / path).unlink(missing_ok=True)
+                self._site.call("repair", "--prune", "--hash", "--profile", "good.toml", "--out", out)
+                _, drift = find_drift(output, generation, check_contents=True)
+            state = {p.name for p in output.state.iterdir()}
+            planted = any(p.is_symlink() for p in output.state.iterdir())
+            if not drift and not drift.packages and state == STATE_NAMES and not planted:
+                self._spare.append(out)
 
 
 def site_packages(out: Path) -> Path:

@@ -116,7 +116,6 @@ def test_what_a_check_needs_costs_little(serve: Callable[..., str], wheel: bytes
     ]
     assert remote.members[1].size == library.stat().st_size
     assert remote.metadata() == "Name: demo\nVersion: 1.0\n"
-    assert remote.record() == "demo/__init__.py,,\n"
     elf = remote.elf("demo/demo.so")
     assert elf.partial
     assert elf.symbols.exports == read(library).symbols.exports
