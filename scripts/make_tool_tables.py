@@ -20,7 +20,8 @@ from pathlib import Path
 from envspec.lock.graph import parse_uv_lock
 from envspec.uv.run import Uv
 from envspec.wheels.file import ResolvedFile
-from envspec.wheels.remote import RemoteWheel, shared_session
+from envspec.wheels.ranged import shared_session
+from envspec.wheels.remote import RemoteWheel
 
 DATA = Path(__file__).parent.parent / "envspec" / "data"
 # One wheel for each CUDA minor: the limits change with minors only.

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import io
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,10 +34,12 @@ from packaging.version import Version
 
 from envspec.elf import read
 from envspec.torch_abi.export_table import TorchBuild, describe, encode
-from envspec.wheels.remote import RemoteWheel, new_session
+from envspec.wheels.ranged import new_session
+from envspec.wheels.remote import RemoteWheel
 
 MACHINES = ("x86_64", "aarch64")
 # Not torch's own: libgomp, BLAS, Fortran and Arm libraries that some wheels bundle, and its tests' libraries.
+PIECE = 16 << 20
 OWN = re.compile(r"lib(c10|caffe2|shm|torch(?!bind_test))\w*\.so")
 CXX11_NAME = b"_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 DATA = Path(__file__).parent.parent / "envspec" / "data" / "torch_exports"
@@ -126,16 +130,17 @@ def cuda_version(wheel: RemoteWheel) -> str:
 def exports(wheel: RemoteWheel) -> dict[str, list[str]]:
     """The exported names of each of torch's own libraries."""
     libraries: dict[str, list[str]] = {}
-    for member in wheel.members:
-        path = PurePosixPath(member.name)
-        if str(path.parent) != "torch/lib" or not OWN.match(path.name):
-            continue
-        with tempfile.NamedTemporaryFile() as scratch:
-            for piece in wheel.stream(member.name):
-                scratch.write(piece)
-            scratch.flush()
-            names = read(scratch.name).symbols.exports
-        libraries[path.name] = sorted(name.decode("ascii") for name in names)
+    with zipfile.ZipFile(io.BufferedReader(wheel.file.open(), PIECE)) as archive:
+        for member in archive.namelist():
+            path = PurePosixPath(member)
+            if str(path.parent) != "torch/lib" or not OWN.match(path.name):
+                continue
+            with tempfile.NamedTemporaryFile() as scratch:
+                with archive.open(member) as content:
+                    shutil.copyfileobj(content, scratch, PIECE)
+                scratch.flush()
+                names = read(scratch.name).symbols.exports
+            libraries[path.name] = sorted(name.decode("ascii") for name in names)
     return libraries
 
 

@@ -62,7 +62,7 @@ class BuildLog:
 
     @property
     def text(self) -> str:
-        """The whole log."""
+        """Return the whole log."""
         gap = [f"[{self._left_out} lines are left out]"] if self._left_out else []
         return "\n".join([*self._first, *gap, *self._last]) + "\n"
 
@@ -95,7 +95,7 @@ class BuildLog:
             error.log = str(shown / LOG)
 
     def save(self, output: Output) -> bool:
-        """Write the log into an output; False if it could not be written, which is no error of its own."""
+        """Write the log into an output, and tell whether that was possible; it is no error of its own."""
         try:
             write_synced(output.root / LOG, self.text.encode("utf-8", "replace"))
         except OSError:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from envspec.elf.errors import ElfError, ElfIdentity, ElfUnsupported
 from envspec.elf.source import Source
 
-PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE = 1, 2, 3, 4
+PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 SHT_DYNSYM = 11
 DT_NULL, DT_NEEDED = 0, 1
 DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 4, 5, 6, 7, 8
@@ -169,19 +169,3 @@ def c_string(table: bytes, offset: int) -> bytes:
     """The NUL-ended string at `offset`; empty if the offset is outside or no NUL follows."""
     end = table.find(b"\0", offset)
     return table[offset:end] if end > offset else b""
-
-
-def read_build_id(source: Source, segments: tuple[Segment, ...]) -> str:
-    """The GNU build id in hexadecimal; "" if there is none in the PT_NOTE segments at hand."""
-    for segment in segments:
-        if segment.type != PT_NOTE or segment.file_size > 65536:
-            continue
-        notes = source.read(segment.offset, segment.file_size, "the notes")
-        at = 0
-        while at + 12 <= len(notes):
-            name_size, size, kind = struct.unpack_from("<III", notes, at)
-            start = at + 12 + (name_size + 3 & ~3)
-            if kind == 3 and notes[at + 12 : at + 16] == b"GNU\0" and start + size <= len(notes):
-                return notes[start : start + size].hex()
-            at = start + (size + 3 & ~3)
-    return ""

@@ -47,7 +47,6 @@ def read_prefix(data: bytes, file_size: int) -> Elf:
         return Elf(
             header.identity,
             _interpreter(source, segments),
-            _build_id(source, segments),
             found.table,
             None,
             partial=True,
@@ -77,7 +76,7 @@ def _read(source: Source) -> Elf:
     entries = h.read_dynamic(source, segments)
     if entries is None:
         none = SymbolTable(b"", b"")
-        return Elf(header.identity, _interpreter(source, segments), _build_id(source, segments), none, None)
+        return Elf(header.identity, _interpreter(source, segments), none, None)
     strings = b""
     if h.DT_STRTAB in entries:
         at = h.file_offset(segments, entries[h.DT_STRTAB][0], ".dynstr")
@@ -86,7 +85,6 @@ def _read(source: Source) -> Elf:
     return Elf(
         header.identity,
         _interpreter(source, segments),
-        _build_id(source, segments),
         table,
         dynamic,
         size=source.size,
@@ -204,10 +202,3 @@ def _interpreter(source: Source, segments: tuple[Segment, ...]) -> str:
             text = source.read(segment.offset, segment.file_size, "the interpreter")
             return os.fsdecode(text.rstrip(b"\0"))
     return ""
-
-
-def _build_id(source: Source, segments: tuple[Segment, ...]) -> str:
-    try:
-        return h.read_build_id(source, segments)
-    except ElfError:  # for information only: no reason to refuse the file
-        return ""

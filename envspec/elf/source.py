@@ -97,11 +97,6 @@ class PrefixSource:
         self._data = data
         self.size = max(size, len(data))
 
-    @property
-    def at_hand(self) -> int:
-        """How many bytes there are."""
-        return len(self._data)
-
     def read(self, offset: int, size: int, what: str) -> bytes:
         """See `Source.read`."""
         _check(offset, size, self.size, what)

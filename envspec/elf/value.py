@@ -38,7 +38,6 @@ class Elf:
 
     identity: ElfIdentity
     interpreter: str
-    build_id: str
     symbols: SymbolTable
     dynamic: Dynamic | None
     partial: bool = False

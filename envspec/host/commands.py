@@ -66,10 +66,10 @@ class Trace(Protocol):
     """Is told of every command. `number` counts the commands of this process and tells apart those that run side by side."""
 
     def started(self, number: int, command: Command) -> None:
-        """A command is about to be started."""
+        """Take note that a command is about to be started."""
 
     def ended(self, number: int, command: Command, completed: Completed) -> None:
-        """A command has ended, by itself or not."""
+        """Take note of how a command has ended, by itself or not."""
 
 
 _TRACES: ContextVar[tuple[Trace, ...]] = ContextVar("traces", default=())
@@ -97,7 +97,7 @@ def run(
     """Run a command to its end, or for so many seconds.
 
     `merged` puts standard error into `out`, where it belongs in time. `on_line` is told each line of standard error as it
-    comes. Raises OSError if the program cannot be started.
+    comes. Raise OSError if the program cannot be started.
     """
     running = _start(command, subprocess.PIPE, subprocess.STDOUT if merged else subprocess.PIPE)
     process = running.process
@@ -127,7 +127,7 @@ def run(
 
 
 def start(command: Command, log: Path) -> Running:
-    """Start a command that prints into the file `log`. Raises OSError if it cannot be started.
+    """Start a command that prints into the file `log`. Raise OSError if it cannot be started.
 
     Whoever starts it has to `poll` it until it has ended, or to `stop` it.
     """
@@ -159,19 +159,19 @@ class Running:
 
     @property
     def seconds(self) -> float:
-        """How long it has been running."""
+        """Return how many seconds it has been running."""
         return time.monotonic() - self._since
 
     def poll(self) -> Completed | None:
-        """How it ended; None while it runs."""
+        """Return how it ended, or None while it runs."""
         return self._completed(self.finish()) if self.has_ended() else None
 
     def stop(self, *, timed_out: bool = False) -> Completed:
-        """End it with all that it started: ask first, then kill."""
+        """End it with all that it started, first by SIGTERM, then by SIGKILL, and return how it ended."""
         return self._completed(self.stop_group(), timed_out)
 
     def has_ended(self) -> bool:
-        """Whether the program itself has ended. It stays a process of this name until `finish`, so no other can take its number."""
+        """Tell whether the program itself has ended. Until `finish` no other process can get its number."""
         found = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         return found is not None
 
@@ -195,7 +195,7 @@ class Running:
         return self.process.wait()
 
     def wait(self, deadline: float | None) -> bool:
-        """Wait for its end; False if the deadline came first."""
+        """Wait for its end, and return False if the deadline came first."""
         pause = 0.0005
         while not self.has_ended():
             if deadline is not None and time.monotonic() > deadline:
@@ -215,7 +215,7 @@ class Running:
 
 
 def announce(command: Command) -> int:
-    """Tell the traces of a command that is about to be started, also one that will take this process's place; its number."""
+    """Tell the traces of a command that is about to be started, or to take this process's place, and return its number."""
     number = next(_NUMBERS)
     for trace in _TRACES.get():
         trace.started(number, command)
@@ -267,7 +267,7 @@ class _Pipe:
 
 
 def _read(running: Running, pipes: Mapping[IO[bytes], _Pipe], deadline: float | None) -> bool:
-    """Read what a program prints until it has ended; False if the deadline came first."""
+    """Read what a program prints until it has ended, and return False if the deadline came first."""
     with selectors.DefaultSelector() as selector:
         for stream, pipe in pipes.items():
             selector.register(stream, selectors.EVENT_READ, pipe)

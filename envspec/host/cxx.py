@@ -23,7 +23,7 @@ class HostCompiler(msgspec.Struct, frozen=True):
 
 
 def find_cxx(host: Host) -> str:
-    """The path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raises ExternalError `no-compiler`."""
+    """Return the path of the C++ compiler that JITs will use: $CXX, else c++, else g++. Raise ExternalError `no-compiler`."""
     named = host.environ.get("CXX", "").split()
     for name in (*named[:1], "c++", "g++"):
         found = host.which(name)
@@ -39,7 +39,7 @@ def find_cxx(host: Host) -> str:
 
 
 def ask_compiler(host: Host, path: str) -> HostCompiler | None:
-    """What a compiler says it is; None if it does not say."""
+    """Run a compiler and return what it says it is, or None if it does not say."""
     plain = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
     try:
         done = run(Command(arguments=(str(host.at(path)), "--version"), environment=plain), seconds=20)

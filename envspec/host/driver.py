@@ -10,7 +10,7 @@ _VERSION = re.compile(r"Kernel Module[^\n]*?\s(\d{3,4}(?:\.\d{1,4}){1,3})\s")
 
 
 def loaded_driver(host: Host) -> str | None:
-    """The version of the kernel module that is loaded, such as `580.65.06`; None if there is none."""
+    """Return the version of the kernel module that is loaded, such as `580.65.06`; None if there is none."""
     for line in (host.text("/proc/driver/nvidia/version") or "").splitlines():
         if found := _VERSION.search(line + " "):
             return found[1]

@@ -27,7 +27,7 @@ _FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "riscv64": 0x1003}
 
 
 def system_directories(machine: str) -> tuple[str, ...]:
-    """The directories that the loader looks into last, on the distributions that wheels are made for."""
+    """Return the directories that the loader looks into last, on the distributions that wheels are made for."""
     if machine not in _FLAGS:
         return ()
     multiarch = f"{machine}-linux-gnu"
@@ -35,7 +35,7 @@ def system_directories(machine: str) -> tuple[str, ...]:
 
 
 def parse_cache(data: bytes, machine: str) -> dict[str, str]:
-    """Sonames and their files in the content of an ld.so.cache, for one machine; nothing if it is not such a file."""
+    """Return sonames and their files in the content of an ld.so.cache, for one machine; nothing if it is not such a file."""
     start = 0
     if data.startswith(_OLD_MAGIC) and len(data) >= _OLD_HEADER:
         entries = int.from_bytes(data[12:16], "little")
@@ -63,18 +63,18 @@ def _string(data: bytes, at: int) -> str:
 
 
 def read_cache(host: Host, machine: str) -> dict[str, str]:
-    """Sonames and their files in the cache of a host; empty where there is none, or one of an unknown form."""
+    """Return sonames and their files in the cache of a host; empty where there is none, or one of an unknown form."""
     return parse_cache(host.data(CACHE) or b"", machine)
 
 
 @lru_cache(maxsize=4)
 def own_cache(machine: str) -> dict[str, str]:
-    """The same of the machine that envspec runs on, read once."""
+    """Return the same of the machine that envspec runs on, read once."""
     return read_cache(Host(), machine)
 
 
 def candidates(host: Host, soname: str) -> Iterator[tuple[str, str]]:
-    """Every file of that soname the loader knows, the one it takes first; each with the reason it is looked at."""
+    """Yield every file of that soname the loader knows, the one it takes first; each with the reason it is looked at."""
     machine = platform.machine()
     for element in host.elements("LD_LIBRARY_PATH"):
         path = f"{element.rstrip('/')}/{soname}"
@@ -90,5 +90,5 @@ def candidates(host: Host, soname: str) -> Iterator[tuple[str, str]]:
 
 
 def find(host: Host, soname: str) -> tuple[str, str] | None:
-    """The file that is taken, and why; None if the loader would not find it."""
+    """Return the file that is taken, and why, or None if the loader would not find it."""
     return next(candidates(host, soname), None)

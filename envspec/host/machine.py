@@ -32,7 +32,7 @@ class Mount(msgspec.Struct, frozen=True):
 
     @property
     def over_network(self) -> bool:
-        """True for file systems of other machines: slow for compilers, and file locks on them often do not work."""
+        """Tell whether this is a file system of another machine: slow for compilers, and file locks on it often do not work."""
         return self.type in NETWORK_TYPES
 
 
@@ -51,16 +51,16 @@ class Host:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
 
     def at(self, path: str) -> Path:
-        """Where an absolute path of this host lies."""
+        """Return where an absolute path of this host lies."""
         return self.root / path.lstrip("/")
 
     def text(self, path: str) -> str | None:
-        """The beginning of a file, or None if it cannot be read."""
+        """Return the beginning of a file, or None if it cannot be read."""
         data = self.data(path)
         return None if data is None else data.decode("utf-8", "replace")
 
     def data(self, path: str) -> bytes | None:
-        """The same in bytes."""
+        """Return the beginning of a file in bytes, or None if it cannot be read."""
         try:
             with self.at(self.real(path)).open("rb") as file:
                 return file.read(_MOST)
@@ -68,14 +68,14 @@ class Host:
             return None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What is in a directory, sorted; nothing if it cannot be read."""
+        """Return the names in a directory, sorted; none if it cannot be read."""
         try:
             return tuple(sorted(entry.name for entry in os.scandir(self.at(self.real(path)))))
         except (OSError, ValueError):
             return ()
 
     def real(self, path: str) -> str:
-        """The path with its links followed, as far as it exists; links lead below the root, as in a chroot."""
+        """Return the path with its links followed, as far as it exists; links lead below the root, as in a chroot."""
         left = [part for part in path.split("/") if part not in ("", ".")][::-1]
         done: list[str] = []
         links = 0
@@ -99,42 +99,42 @@ class Host:
         return "/" + "/".join(done)
 
     def exists(self, path: str) -> bool:
-        """True if something is there; a dangling link leads to nothing."""
+        """Tell whether something is there; a dangling link leads to nothing."""
         try:
             return self.at(self.real(path)).exists()
         except (OSError, ValueError):
             return False
 
     def is_dir(self, path: str) -> bool:
-        """True for a directory, or a link to one."""
+        """Tell whether this is a directory, or a link to one."""
         try:
             return self.at(self.real(path)).is_dir()
         except (OSError, ValueError):
             return False
 
     def is_link(self, path: str) -> bool:
-        """True for a link, wherever it leads."""
+        """Tell whether this is a link, wherever it leads."""
         try:
             return self.at(path).is_symlink()
         except (OSError, ValueError):
             return False
 
     def size(self, path: str) -> int | None:
-        """Bytes of a file, or None."""
+        """Return the size of a file in bytes, or None if there is none."""
         try:
             return self.at(self.real(path)).stat().st_size
         except (OSError, ValueError):
             return None
 
     def writable(self, path: str) -> bool:
-        """True if this process may write there."""
+        """Tell whether this process may write there."""
         try:
             return os.access(self.at(self.real(path)), os.W_OK)
         except (OSError, ValueError):
             return False
 
     def space(self, path: str) -> Space | None:
-        """The space of the file system that holds a path, for which the path itself need not exist."""
+        """Return the space of the file system that holds a path, for which the path itself need not exist."""
         try:
             found = os.statvfs(self.at(self.nearest(path)))
         except (OSError, ValueError):
@@ -142,14 +142,14 @@ class Host:
         return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
 
     def nearest(self, path: str) -> str:
-        """The path, or the nearest directory above it that exists."""
+        """Return the path, or the nearest directory above it that exists."""
         here = self.real(path)
         while here != "/" and not self.exists(here):
             here = here.rpartition("/")[0] or "/"
         return here
 
     def mount(self, path: str) -> Mount | None:
-        """The mount that holds a path, by the kernel's table."""
+        """Return the mount that holds a path, by the kernel's table."""
         real = self.nearest(path)
         best: Mount | None = None
         for line in (self.text("/proc/self/mounts") or "").splitlines():
@@ -163,11 +163,14 @@ class Host:
         return best
 
     def which(self, name: str) -> str | None:
-        """The first program of a name on PATH."""
+        """Return the first program of a name on PATH, or None."""
         return next(self.all_on_path(name), None)
 
     def all_on_path(self, name: str) -> Iterator[str]:
-        """Every program of a name on PATH, in order; a name with a slash is a path. Relative elements of PATH are passed over."""
+        """Yield every program of a name on PATH, in order; a name with a slash is a path.
+
+        Relative elements of PATH are passed over.
+        """
         if "/" in name:
             path = name if name.startswith("/") else f"{Path.cwd()}/{name}"
             if self.executable(path):
@@ -179,7 +182,7 @@ class Host:
                 yield path
 
     def executable(self, path: str) -> bool:
-        """True for a file that this process may run."""
+        """Tell whether this is a file that this process may run."""
         at = self.at(self.real(path))
         try:
             return at.is_file() and os.access(at, os.X_OK)
@@ -187,12 +190,12 @@ class Host:
             return False
 
     def elements(self, variable: str) -> list[str]:
-        """The elements of a list variable, empty ones too; nothing if it is unset or empty."""
+        """Return the elements of a list variable, empty ones too; nothing if it is unset or empty."""
         value = self.environ.get(variable, "")
         return value.split(":") if value else []
 
     def glob(self, pattern: str) -> list[str]:
-        """Paths that match, sorted."""
+        """Return the paths that match, sorted."""
         try:
             found = sorted(self.root.glob(pattern.lstrip("/")))
         except (OSError, ValueError):
@@ -200,25 +203,25 @@ class Host:
         return ["/" + str(path.relative_to(self.root)) for path in found]
 
     def nvml(self) -> tuple[NvmlGpu, ...] | None:
-        """The GPUs as the driver's own library tells them; None if it or nvidia-ml-py is not there."""
+        """Return the GPUs as the driver's own library tells them, or None if it or nvidia-ml-py is not there."""
         from envspec.host.nvml import gpus
 
         return gpus()
 
     def available_memory(self) -> int | None:
-        """Bytes of memory that a process may still take; None if the kernel does not tell."""
+        """Return how many bytes of memory a process may still take, or None if the kernel does not tell."""
         from envspec.host.memory import HostFiles, available_memory
 
         files = msgspec.structs.asdict(HostFiles())
         return available_memory(HostFiles(**{name: str(self.at(path)) for name, path in files.items()}))
 
     def processors(self) -> int:
-        """Processors that this process may use."""
+        """Return how many processors this process may use."""
         return len(os.sched_getaffinity(0))
 
 
 def _unescaped(field: str) -> str:
-    """The kernel writes blanks in its tables as octal escapes."""
+    """Undo the octal escapes as which the kernel writes blanks in its tables."""
     for escape, letter in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         field = field.replace(escape, letter)
     return field

@@ -27,7 +27,7 @@ MAX_DIGITS = 15
 
 
 def max_jobs(memory_per_job: int, host: HostFiles | None = None, *, headroom: int = 0) -> int:
-    """At least 1; no more than the processors this process may use, nor than fit into the free memory."""
+    """Return the number of jobs: at least 1, no more than the processors of this process, nor than fit into the free memory."""
     jobs = len(os.sched_getaffinity(0))
     free = available_memory(host or HostFiles())
     if free is not None:
@@ -36,7 +36,7 @@ def max_jobs(memory_per_job: int, host: HostFiles | None = None, *, headroom: in
 
 
 def available_memory(host: HostFiles) -> int | None:
-    """Bytes that a process may still take: of the machine, and of each control group it is in."""
+    """Return how many bytes a process may still take: of the machine, and of each control group it is in."""
     return min((*_machine(host), *_control_groups(host)), default=None)
 
 
@@ -73,7 +73,7 @@ def _group(directory: str, limit_file: str, usage_file: str, cache_field: str) -
 
 
 def _field(file: str, name: str) -> int | None:
-    """The number behind a name, as the shell's `read` with IFS=' ' finds it: blanks separate, a tab does not."""
+    """Return the number behind a name, as the shell's `read` with IFS=' ' finds it: blanks separate, a tab does not."""
     for line in _lines(file):
         words = [word for word in line.split(" ") if word]
         if len(words) >= 2 and words[0] == name and (number := _number(words[1])) is not None:

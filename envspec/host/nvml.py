@@ -16,7 +16,7 @@ class NvmlGpu(msgspec.Struct, frozen=True):
 
 
 def gpus() -> tuple[NvmlGpu, ...] | None:
-    """All GPUs that the driver shows this process; None if it cannot be asked."""
+    """Return all GPUs that the driver shows this process, or None if it cannot be asked."""
     try:
         nvml = import_module("pynvml")
         nvml.nvmlInit()

@@ -36,7 +36,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 def users_of(directory: Path) -> Iterator[User]:
-    """Every process but this one that uses a directory, in the order of their numbers."""
+    """Yield every process but this one that uses a directory, in the order of their numbers."""
     needle = os.fsencode(str(directory.resolve()))
     shells = set(_shells(directory / SHELLS))
     for pid in _pids():
@@ -48,7 +48,7 @@ def users_of(directory: Path) -> Iterator[User]:
 
 
 def unseen() -> int:
-    """How many processes do not let this user see what they use."""
+    """Count the processes that do not let this user see what they use."""
     return sum(1 for pid in _pids() if not _readable(Path(f"/proc/{pid}")))
 
 
@@ -67,7 +67,7 @@ def _pids() -> list[int]:
 
 
 def _shells(notes: Path) -> Iterator[int]:
-    """Shells that sourced the script and still live. A number alone would not do: numbers are used again."""
+    """Yield the shells that sourced the script and still live; a number alone would not do: numbers are used again."""
     try:
         entries = [entry for entry in os.scandir(notes) if entry.name.isdecimal()]
     except OSError:
@@ -82,7 +82,7 @@ def _shells(notes: Path) -> Iterator[int]:
 
 
 def _started(line: bytes) -> bytes:
-    """When a process started, in clock ticks since boot: the 22nd field of its stat line, the second being a name."""
+    """Return when a process started, in clock ticks since boot: the 22nd field of its stat line, the second being a name."""
     fields = line.rpartition(b")")[2].split()
     return fields[19] if len(fields) > 19 else b""
 
@@ -115,7 +115,7 @@ def _below(path: bytes, directory: bytes) -> bool:
 
 
 def _mentions(file: Path, directory: bytes, separator: bytes) -> bool:
-    """Whether a list in /proc names something in the directory; the name must end there or go on below it."""
+    """Tell whether a list in /proc names something in the directory; the name must end there or go on below it."""
     try:
         with file.open("rb") as stream:
             data = stream.read(_MAX)

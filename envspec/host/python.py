@@ -32,7 +32,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def minor(self) -> str:
-        """`3.12`."""
+        """Return `3.12`."""
         return ".".join(self.version.split(".")[:2])
 
 
@@ -47,7 +47,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def ask(path: Path) -> ChosenPython:
-    """Run an interpreter and ask it what it is. Raises ExternalError `python-broken`."""
+    """Run an interpreter and ask it what it is. Raise ExternalError `python-broken`."""
     command = Command(arguments=(str(path), "-I", "-c", _ASK), environment=os.environ)
     try:
         done = run(command, seconds=30, limit=_MOST_ANSWER)
@@ -77,7 +77,7 @@ def _broken(path: Path, reason: str) -> ExternalError:
 
 
 def pyenv_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """pyenv's interpreters are on PATH only through shims, most of which refuse to run; these are the real ones."""
+    """Return the directories of pyenv's interpreters: on PATH are only its shims, most of which refuse to run."""
     root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME", "/nonexistent")) / ".pyenv")
     try:
         return tuple(sorted(root.glob("versions/*/bin")))

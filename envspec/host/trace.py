@@ -70,7 +70,7 @@ class CommandText:
 
 
 def command_lines(command: Command, own: Mapping[str, str], secrets: Secrets) -> Iterator[str]:
-    """The command as a shell would take it, in lines of a width that can be read.
+    """Yield the command as a shell would take it, in lines of a width that can be read.
 
     `own` is this process's environment; only what differs from it is told.
     """
@@ -86,7 +86,7 @@ def command_lines(command: Command, own: Mapping[str, str], secrets: Secrets) ->
 
 
 def _filled(words: Iterable[str]) -> Iterator[str]:
-    """The words in lines that are no longer than they have to be."""
+    """Yield the words in lines that are no longer than they have to be."""
     line = ""
     for word in words:
         if line and len(line) + len(word) >= _WIDTH:
@@ -98,7 +98,7 @@ def _filled(words: Iterable[str]) -> Iterator[str]:
 
 
 def _environment_words(environment: Mapping[str, str], own: Mapping[str, str], secrets: Secrets) -> list[str]:
-    """`env -u REMOVED CHANGED=value`, or `env -i` with all variables where hardly any of this process's are left."""
+    """Return `env -u REMOVED CHANGED=value`, or `env -i` with all variables where hardly any of this process's are left."""
     removed = sorted(own.keys() - environment.keys())
     if len(removed) > len(environment):
         removed, changed, words = [], sorted(environment), ["env", "-i"]

@@ -27,7 +27,7 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> Version:
-        """The locked version."""
+        """Return the locked version."""
         return Version(self.package.version)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_tags(target: Target) -> list[Tag]:
-    """The tags that an installer accepts on the target, best first. glibc is this host's: wheels run where they are built for."""
+    """Return the tags that an installer accepts on the target, best first. glibc is the one of this host."""
     version = tuple(int(n) for n in target.minor.split("."))
     platforms = list(platform_tags())
     if platforms and not platforms[0].endswith(target.machine):
@@ -46,12 +46,12 @@ def target_tags(target: Target) -> list[Tag]:
 
 
 def ranks(target: Target) -> dict[Tag, int]:
-    """The place of each tag in the order of `target_tags`."""
+    """Return the place of each tag in the order of `target_tags`."""
     return {tag: place for place, tag in enumerate(target_tags(target))}
 
 
 def best_wheel(filenames: Iterable[str], ranks: Mapping[Tag, int]) -> str | None:
-    """The wheel that an installer takes: of the best tag, and of equals the first by name; None if none fits."""
+    """Return the wheel that an installer takes: of the best tag, and of equals the first by name; None if none fits."""
     found = []
     for filename in filenames:
         try:
@@ -63,18 +63,18 @@ def best_wheel(filenames: Iterable[str], ranks: Mapping[Tag, int]) -> str | None
 
 
 def select(lock: Lock, target: Target) -> dict[str, Selected]:
-    """What the target needs of a lock, with the file it gets: the best wheel, and an sdist only where no wheel fits."""
+    """Return what the target needs of a lock, with the file it gets: the best wheel, and an sdist only where no wheel fits."""
     places = ranks(target)
     return {p.name: Selected(package=p, file=_file(p, places)) for p in _needed(lock, target)}
 
 
 def needed_packages(lock: Lock, python: ChosenPython) -> tuple[LockedPackage, ...]:
-    """The part of a lock that one interpreter needs. Raises EnvspecError `machine-not-locked`."""
+    """Return the part of a lock that one interpreter needs. Raises EnvspecError `machine-not-locked`."""
     return _needed(lock, _target(lock, python))
 
 
 def needed_files(lock: Lock, python: ChosenPython) -> tuple[tuple[LockedPackage, LockedFile], ...]:
-    """What one interpreter needs, each with the file that it gets.
+    """Return what one interpreter needs, each with the file that it gets.
 
     Raises EnvspecError `machine-not-locked`, UsageError `no-wheel`.
     """

@@ -75,7 +75,7 @@ def run_all(
 
 
 def slots_of(row: ProbeRow, setting: Setting) -> int:
-    """How many compilers' worth of the machine a probe takes: by its processes, or by its memory if that is more."""
+    """Return how many compilers' worth of the machine a probe takes: by its processes, or by its memory if that is more."""
     by_memory = -(-row.memory * _GIB // setting.memory_per_slot)
     return max(1, min(setting.slots, max(row.jobs, by_memory)))
 

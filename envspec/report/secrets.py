@@ -35,30 +35,30 @@ class Secrets(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def masked(self, text: str) -> str:
-        """The text with three asterisks for each secret."""
+        """Return the text with three asterisks for each secret."""
         text = masked_addresses(text)
         for value in self.values:
             text = text.replace(value, MASK)
         return text
 
     def masked_variable(self, name: str, value: str) -> str:
-        """The value of a variable, which is masked as a whole if the variable's name says that it is a secret."""
+        """Return the value of a variable, which is masked as a whole if the variable's name says that it is a secret."""
         return MASK if value and is_secret(name) else self.masked(value)
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable holds a secret, by its name."""
+    """Tell whether a variable holds a secret, by its name."""
     return _NAME.search(name.upper()) is not None
 
 
 def masked_addresses(text: str) -> str:
-    """The text without user names and passwords in addresses, tokens in queries, and authorization headers."""
+    """Return the text without user names and passwords in addresses, tokens in queries, and authorization headers."""
     text = _USER_INFO.sub(rf"\1{MASK}@", text)
     return _HEADER.sub(rf"\1{MASK}", _QUERY.sub(rf"\1{MASK}", text))
 
 
 def secrets_of(*environments: Mapping[str, str]) -> Secrets:
-    """The secrets that environments hold, the longest first: one may be a part of another."""
+    """Return the secrets that environments hold, the longest first: one may be a part of another."""
     found = {
         value for environment in environments for value in _values(environment) if len(value) >= _SHORTEST
     }

@@ -1,6 +1,6 @@
 """What each torch release exports, and so which release a compiled extension fits.
 
-The data is in envspec/data/torch_exports (see torch_table.py). It covers the wheels of the public index,
+The data is in envspec/data/torch_exports (see export_table.py). It covers the wheels of the public index,
 where the aarch64 builds up to 2.10 have no CUDA. Builds of other indexes (other CUDA versions of one release)
 are taken to export the same.
 """
@@ -36,10 +36,6 @@ class TorchExports:
         """The known releases for `machine`, oldest first."""
         return tuple(build.release for build in self.builds if build.machine == machine)
 
-    def build(self, release: str, machine: str) -> TorchBuild:
-        """What is known about one build. Raises UnknownTorch."""
-        return self.builds[self._number(release, machine)]
-
     def nearest(self, release: str, machine: str) -> str | None:
         """`release` if it is known; else the nearest known patch of the same minor, an older one first.
 
@@ -54,10 +50,6 @@ class TorchExports:
         if older:
             return str(max(older))
         return str(min(siblings)) if siblings else None
-
-    def exports(self, name: bytes, release: str, machine: str) -> bool:
-        """Whether that build exports `name`. Raises UnknownTorch."""
-        return bool(self._mask(name) >> self._number(release, machine) & 1)
 
     def missing(self, names: Iterable[bytes], release: str, machine: str) -> tuple[bytes, ...]:
         """Those of `names` that only torch can define and that this release does not export, sorted.

@@ -39,7 +39,7 @@ class UvProject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The content of `pyproject.toml`."""
+        """Return the content of `pyproject.toml`."""
         return "\n".join(self._lines()) + "\n"
 
     def write(self, directory: Path) -> None:
@@ -78,7 +78,7 @@ def resolution_project(
     *,
     any_date: Sequence[str] = (),
 ) -> UvProject:
-    """The project that resolves requirements as a profile wants it: its Pythons, machines, indexes and date."""
+    """Return the project that resolves requirements as a profile wants it: its Pythons, machines, indexes and date."""
     return UvProject(
         requires_python=profile.python.versions,
         requirements=tuple(requirements),
@@ -93,7 +93,7 @@ def resolution_project(
 
 
 def installation_project(indexes: Iterable[Index]) -> UvProject:
-    """The project from which locked files are installed.
+    """Return the project from which locked files are installed.
 
     Every index serves every package: where requirements stand in a file, uv knows no sources, and the hashes decide. What
     may be built from source is said when `Uv.install` is called.
@@ -104,7 +104,7 @@ def installation_project(indexes: Iterable[Index]) -> UvProject:
 
 
 def sources_of(profile: Profile) -> tuple[tuple[str, str], ...]:
-    """(package, index) for the packages that a profile takes from an index by name."""
+    """Return (package, index) for the packages that a profile takes from an index by name."""
     return tuple((package.name, package.index) for package in profile.packages if package.index)
 
 
@@ -117,7 +117,7 @@ def _index_lines(index: Index) -> Iterable[str]:
 
 
 def _string(text: str) -> str:
-    """A basic string of TOML: as in JSON, but for characters beyond the basic plane and for DEL."""
+    """Return a basic string of TOML: as in JSON, but for characters beyond the basic plane and for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""The one door to uv: resolving, creating venvs, downloading and installing.
+"""The only caller of uv: it resolves, creates venvs, downloads and installs.
 
 Every call is an argument list (no shell), runs in a directory that holds its own `pyproject.toml`, so that no
 configuration of an unrelated project nearby is picked up, and in an environment without the variables that would
@@ -58,7 +58,7 @@ class UvVariableRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 @cache
 def withheld_variables() -> frozenset[str]:
-    """The names of the caller's variables that uv does not get."""
+    """Return the names of the caller's variables that uv does not get."""
     return frozenset(name for row in load_table("uv_variables", UvVariableRow) for name in row.names)
 
 
@@ -68,7 +68,7 @@ def _error_rows() -> tuple[UvErrorRow, ...]:
 
 
 def find_uv() -> Path:
-    """The uv that envspec depends on, else the one on PATH. Raises ExternalError `uv-missing`."""
+    """Return the uv that envspec depends on, else the one on PATH. Raise ExternalError `uv-missing`."""
     try:
         from uv import find_uv_bin
 
@@ -108,16 +108,16 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
     inherit_fds: tuple[int, ...] = ()
 
     def with_reporter(self, reporter: Callable[[str], None]) -> Uv:
-        """The same uv, whose progress goes to `reporter`."""
+        """Return the same uv, whose progress goes to `reporter`."""
         return msgspec.structs.replace(self, reporter=reporter)
 
     def inheriting(self, *descriptors: int) -> Uv:
-        """The same uv, which also keeps these descriptors open while it runs."""
+        """Return the same uv, which also keeps these descriptors open while it runs."""
         return msgspec.structs.replace(self, inherit_fds=(*self.inherit_fds, *descriptors))
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment that uv runs in: the caller's without what would change a resolution."""
+        """Return the environment that uv runs in: the caller's without what would change a resolution."""
         withheld = withheld_variables()
         env = {name: value for name, value in self.base_env.items() if name not in withheld}
         # envspec never lets a build fetch an interpreter behind the user's back.
@@ -131,15 +131,15 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         return env
 
     def version(self) -> str:
-        """`0.13.9`."""
+        """Return uv's version, such as `0.13.9`."""
         return self.run(["--version"], cwd=Path("/")).out.split()[1]
 
     def cache_directory(self) -> Path:
-        """Where uv keeps what it has downloaded and unpacked: what its variables and the user's uv.toml come to."""
+        """Ask uv where it keeps what it has downloaded and unpacked: by its variables and the user's uv.toml."""
         return Path(self.run(["cache", "dir"], cwd=Path("/")).out.strip())
 
     def interpreters(self, search: Sequence[Path], cwd: Path) -> tuple[Interpreter, ...]:
-        """Every CPython that uv finds on PATH, in its own store, and in the directories `search`.
+        """Return every CPython that uv finds on PATH, in its own store, and in the directories `search`.
 
         pyenv's shims are passed over: most refuse to run, the others change their meaning with the directory they are
         called in, and asking them all takes more than a second.
@@ -173,7 +173,7 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         return self.run(args, cwd=project).messages
 
     def export(self, project: Path, python: Path) -> str:
-        """The requirements form of `project/uv.lock`, with markers, without hashes."""
+        """Return the requirements form of `project/uv.lock`, with markers, without hashes."""
         args = ["export", "--frozen", "--no-emit-project", "--no-header", "--no-hashes", "--no-annotate"]
         return self.run([*args, "--format", "requirements.txt", "--python", str(python)], cwd=project).out
 
@@ -229,7 +229,7 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_failure(stderr: str, returncode: int) -> EnvspecError:
-    """Turn what uv printed into the error it means; its own words are kept as the reason."""
+    """Return the error that uv's words mean, with the words as its reason."""
     reason = _reason(stderr)
     for row in _error_rows():
         if re.search(row.pattern, stderr):
@@ -245,7 +245,7 @@ def explain_failure(stderr: str, returncode: int) -> EnvspecError:
 
 
 def _reason(stderr: str) -> str:
-    """uv's error without its progress, in the words of a profile, without index addresses and control characters."""
+    """Return uv's error without its progress, in the words of a profile, without index addresses and control characters."""
     lines = stderr.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith("error:")), 0)
     kept = [line.rstrip() for line in lines[start:] if line.strip()]

@@ -110,7 +110,7 @@ def size_of(file: LockedFile) -> Size:
 
 
 def _needs(sizes: list[Size], output: Path, cache: Path, links: bool, uncached: int) -> tuple[Need, ...]:
-    """What each file system has to take if so many of the wheels are downloaded: the smallest at least, the largest usually.
+    """Return what each file system has to take if so many of the wheels are downloaded: the smallest at least, the largest usually.
 
     `links` is whether uv links where it can.
     """
@@ -129,19 +129,19 @@ def _needs(sizes: list[Size], output: Path, cache: Path, links: bool, uncached: 
 
 
 def is_empty(cache: Path) -> bool:
-    """Whether uv's cache holds no unpacked wheel."""
+    """Tell whether uv's cache holds no unpacked wheel."""
     return not any(cache.glob("archive-v*/*"))
 
 
 def existing_parent(path: Path) -> Path:
-    """The path, or the nearest directory above it that exists."""
+    """Return the path, or the nearest directory above it that exists."""
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
 
 
 def same_file_system(a: Path, b: Path) -> bool:
-    """Whether a hard link can lead from one to the other, as far as device numbers tell."""
+    """Tell whether a hard link can lead from one to the other, as far as device numbers tell."""
     return a.stat().st_dev == b.stat().st_dev
 
 

@@ -21,7 +21,7 @@ _VERSION = re.compile(r"3(\.\d{1,3}){0,2}")
 
 
 def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = None) -> ChosenPython:
-    """The interpreter for a profile; `wanted` (a path, or a version such as `3.11`) overrides the preference.
+    """Return the interpreter for a profile; `wanted` (a path, or a version such as `3.11`) overrides the preference.
 
     Order: the preferred minor, then newer minors before older ones; within a minor one with Python.h, then the newest
     patch. Raises UsageError `no-python`.
@@ -61,7 +61,7 @@ def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = N
 
 
 def _named(profile: Profile, wanted: str, path: str) -> ChosenPython:
-    """The interpreter that the user names by its path, or by a command such as `python3.11`."""
+    """Return the interpreter that the user names by its path, or by a command such as `python3.11`."""
     found = wanted if os.sep in wanted else shutil.which(wanted, path=path)
     if found is None:
         raise UsageError(
@@ -92,7 +92,7 @@ def _outside(profile: Profile, what: str) -> UsageError:
 
 
 def resolving_python(profile: Profile, uv: Uv) -> Path:
-    """An interpreter that uv can resolve the profile with: envspec's own where the profile admits it, else the chosen one."""
+    """Return an interpreter for uv's resolutions: envspec's own where the profile admits it, else the chosen one."""
     if SpecifierSet(profile.python.versions).contains(platform.python_version(), prereleases=True):
         return Path(sys.executable)
     return choose_python(profile, uv, Path("/")).path

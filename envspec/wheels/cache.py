@@ -16,7 +16,7 @@ class NotKept(Exception):
 
 
 def cache_dir() -> Path:
-    """Where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
+    """Return where envspec keeps what it has read from the network: $ENVSPEC_CACHE_DIR, else under XDG_CACHE_HOME."""
     chosen = os.environ.get("ENVSPEC_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -34,7 +34,7 @@ def entry(kind: str, sha256: str, suffix: str, scope: str = "") -> Path | None:
 
 
 def read_bytes(path: Path | None) -> bytes:
-    """A kept entry. Raises OSError if there is none (or none of a sane size)."""
+    """Return a kept entry. Raise OSError if there is none (or none of a sane size)."""
     if path is None:
         raise FileNotFoundError
     with path.open("rb") as file:

@@ -5,23 +5,30 @@ Kept by the wheel's hash, since a wheel never changes.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envspec.elf import Elf, ElfError, ElfIncomplete, read_prefix
+from envspec.elf import Elf, ElfError, ElfIncomplete
 from envspec.report.errors import EnvspecError, error_words
 from envspec.report.rules import Missing
 from envspec.torch_abi.names import torch_names
 from envspec.wheels.access import IndexAccess
 from envspec.wheels.cache import NotKept, entry, keep_bytes, read_bytes
-from envspec.wheels.file import Library, ResolvedFile, SetContents, WheelContents, WheelMember, local_path
+from envspec.wheels.file import (
+    Library,
+    Member,
+    ResolvedFile,
+    SetContents,
+    WheelContents,
+    WheelMember,
+    local_path,
+)
+from envspec.wheels.local import LocalWheel
 from envspec.wheels.metadata import WheelMetadata
 
 _VERSION = "look-6"
@@ -30,7 +37,6 @@ _WORKERS = 24
 _PREFIX_LIMIT = 400 << 10
 _SAMPLE = 3
 _SAMPLE_PREFIX_LIMIT = 160 << 10
-_LOCAL_LIMIT = 64 << 20
 
 
 def read_all_contents(
@@ -80,61 +86,15 @@ def _torch_extensions(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
     )
 
 
-class _Wheel(Protocol):
-    def members(self) -> list[tuple[str, int]]: ...
+class Wheel(Protocol):
+    """What is asked of a wheel, wherever it lies."""
 
-    def listed(self) -> tuple[WheelMember, ...]: ...
+    @property
+    def members(self) -> tuple[Member, ...]: ...
 
-    def elf(self, name: str, limit: int) -> Elf: ...
+    def elf(self, name: str, at_most: int) -> Elf: ...
 
-    def ends(self) -> tuple[str, ...] | None: ...
-
-
-class _LocalWheel:
-    """A wheel on disk, read the same way as a remote one."""
-
-    def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path)
-
-    def members(self) -> list[tuple[str, int]]:
-        return [(i.filename, i.file_size) for i in self._zip.infolist()]
-
-    def listed(self) -> tuple[WheelMember, ...]:
-        return _listed((i.filename, i.CRC, i.file_size) for i in self._zip.infolist())
-
-    def elf(self, name: str, limit: int) -> Elf:
-        with self._zip.open(name) as member:
-            return read_prefix(member.read(_LOCAL_LIMIT), self._zip.getinfo(name).file_size)
-
-    def ends(self) -> tuple[str, ...] | None:
-        return None
-
-
-class _RemoteWheel:
-    def __init__(self, url: str, access: IndexAccess) -> None:
-        from envspec.wheels.remote import RemoteWheel, shared_session
-
-        self._wheel = RemoteWheel(url, shared_session(access))
-
-    def members(self) -> list[tuple[str, int]]:
-        return [(m.name, m.size) for m in self._wheel.members]
-
-    def listed(self) -> tuple[WheelMember, ...]:
-        return _listed((m.name, m.crc, m.size) for m in self._wheel.members)
-
-    def elf(self, name: str, limit: int) -> Elf:
-        return self._wheel.elf(name, limit)
-
-    def ends(self) -> tuple[str, ...] | None:
-        return self._wheel.ends_of_directory()
-
-
-def _listed(members: Iterable[tuple[str, int, int]]) -> tuple[WheelMember, ...]:
-    return tuple(
-        WheelMember(path, crc, size)
-        for name, crc, size in members
-        if (path := installed_path(name)) is not None
-    )
+    def ends_of_directory(self) -> tuple[str, ...] | None: ...
 
 
 def _contents(work: tuple[str, ResolvedFile, bool], *, access: IndexAccess, offline: bool) -> WheelContents:
@@ -168,16 +128,23 @@ def contents_of(
         raise EnvspecError(
             "offline", f"{file.filename} was not read before, and the network was not to be used"
         )
-    wheel = _LocalWheel(local) if local is not None else _RemoteWheel(file.url, access)
+    wheel = _remote(file.url, access) if local is None else LocalWheel(local)
     outside = None if whole or not file.filename.endswith("-none-any.whl") else contents_from_outside(wheel)
     found = outside or read_contents(wheel, name, thorough)
     keep_bytes(kept, msgspec.msgpack.encode(found))
     return found
 
 
-def contents_from_outside(wheel: _Wheel) -> WheelContents | None:
+def _remote(url: str, access: IndexAccess) -> Wheel:
+    from envspec.wheels.ranged import shared_session
+    from envspec.wheels.remote import RemoteWheel  # requests takes long to import, and most answers are kept
+
+    return RemoteWheel(url, shared_session(access))
+
+
+def contents_from_outside(wheel: Wheel) -> WheelContents | None:
     """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
-    ends = wheel.ends()
+    ends = wheel.ends_of_directory()
     if ends is None:
         return None
     tops = {name.split("/", 1)[0] for name in ends}
@@ -187,15 +154,13 @@ def contents_from_outside(wheel: _Wheel) -> WheelContents | None:
     return WheelContents(members=(), sole_directory=directories.pop())
 
 
-def read_contents(wheel: _Wheel, package: str, thorough: bool) -> WheelContents:
+def read_contents(wheel: Wheel, package: str, thorough: bool) -> WheelContents:
     """Read a wheel's list of files and the symbol tables of its libraries.
 
     All libraries where `thorough`; else the largest few, and the rest only if one of those asks for torch: torch
     extensions that do not declare torch exist (sglang-kernel up to 0.4.6), packages with 300 libraries do too.
     """
-    libraries = [
-        name for name, _ in sorted(wheel.members(), key=lambda m: -m[1]) if may_matter(package, name)
-    ]
+    libraries = [m.name for m in sorted(wheel.members, key=lambda m: -m.size) if may_matter(package, m.name)]
     sampled = not thorough and not package.startswith("nvidia-")
     first = libraries[:_SAMPLE] if sampled else libraries
     limit = _SAMPLE_PREFIX_LIMIT if sampled else _PREFIX_LIMIT
@@ -207,7 +172,11 @@ def read_contents(wheel: _Wheel, package: str, thorough: bool) -> WheelContents:
         read += [_library(wheel, name, exported, _PREFIX_LIMIT) for name in again]
     own = {name.decode("latin-1") for name in exported}
     return WheelContents(
-        members=wheel.listed(),
+        members=tuple(
+            WheelMember(path, m.crc, m.size)
+            for m in wheel.members
+            if (path := installed_path(m.name)) is not None
+        ),
         libraries=tuple(
             msgspec.structs.replace(one, torch_imports=tuple(n for n in one.torch_imports if n not in own))
             for one in read
@@ -235,7 +204,7 @@ def _may_jitlink(path: str) -> bool:
     return name.startswith(("libnvJitLink", "libcusparse.", "libcusolver.", "libcublas", "libcufft."))
 
 
-def _library(wheel: _Wheel, path: str, exported: set[bytes], limit: int) -> Library:
+def _library(wheel: Wheel, path: str, exported: set[bytes], limit: int) -> Library:
     try:
         symbols = wheel.elf(path, limit).symbols
         imports, exports = symbols.imports, symbols.exports

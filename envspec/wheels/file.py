@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -27,6 +28,14 @@ def local_path(url: str) -> Path | None:
     if url.startswith("file://"):
         return Path(unquote(urlsplit(url).path))
     return None if "://" in url else Path(url)
+
+
+class Member(NamedTuple):
+    """One file of a wheel; `size` in bytes, `crc` the CRC-32 of its content."""
+
+    name: str
+    size: int
+    crc: int
 
 
 class WheelMember(msgspec.Struct, frozen=True, array_like=True):

@@ -108,7 +108,7 @@ def _page(package: str, index: str, access: IndexAccess) -> list[ResolvedFile]:
     import requests
     from urllib3.exceptions import HTTPError
 
-    from envspec.wheels.remote import refused, shared_session
+    from envspec.wheels.ranged import refused, shared_session
 
     url = f"{index.rstrip('/')}/{package}/"
     accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"

@@ -6,8 +6,6 @@ Kept in envspec's cache by the wheel's hash, since a wheel never changes. What c
 from __future__ import annotations
 
 import contextlib
-import email.parser
-import email.policy
 import io
 import zipfile
 from collections.abc import Iterable
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envspec.report.errors import ExternalError
@@ -53,13 +52,13 @@ class WheelMetadata(msgspec.Struct, frozen=True):
 
 def parse_metadata(text: str) -> WheelMetadata:
     """Read METADATA's text."""
-    message = email.parser.Parser(policy=email.policy.compat32).parsestr(text, headersonly=True)
+    raw, _ = parse_email(text)
     return WheelMetadata(
-        name=str(message.get("Name", "")),
-        version=str(message.get("Version", "")),
-        requires=tuple(str(v) for v in message.get_all("Requires-Dist", [])),
-        requires_python=str(message.get("Requires-Python", "")),
-        extras=tuple(str(v) for v in message.get_all("Provides-Extra", [])),
+        name=raw.get("name", ""),
+        version=raw.get("version", ""),
+        requires=tuple(raw.get("requires_dist", ())),
+        requires_python=raw.get("requires_python", ""),
+        extras=tuple(raw.get("provides_extra", ())),
     )
 
 
@@ -106,7 +105,8 @@ def _open(path: Path) -> io.BufferedReader:
 def _download(file: ResolvedFile, access: IndexAccess) -> str:
     import requests
 
-    from envspec.wheels.remote import RemoteWheel, shared_session
+    from envspec.wheels.ranged import shared_session
+    from envspec.wheels.remote import RemoteWheel
 
     session = shared_session(access)
     try:

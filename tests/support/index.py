@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from packaging.utils import parse_wheel_filename
 
@@ -20,8 +21,10 @@ class LoopbackIndex:
     """What the index says; it may be changed while the index is running.
 
     `yanked` maps file names to reasons, `uploaded` file names to moments (RFC 3339); files in `gone` are not there any more.
-    `asked` are the paths that were asked for, without the index's own part. With `credentials` (`user:password`) everybody
-    else is refused with `refusal`; `refused` counts them. `answer` stands in for every list of files, as it is.
+    With `credentials` (`user:password`) everybody else is refused with `refusal`; `refused` counts them. `answer` stands in
+    for every list of files, as it is.
+    `html`: it speaks PEP 503 instead, as older indexes do. `asked` are the paths that were asked for, without the index's
+    own part.
     """
 
     def __init__(self, directory: Path, address: str) -> None:
@@ -30,6 +33,7 @@ class LoopbackIndex:
         self.yanked: dict[str, str] = {}
         self.uploaded: dict[str, str] = {}
         self.gone: set[str] = set()
+        self.html = False
         self.asked: list[str] = []
         self.credentials = ""
         self.refusal = 401
@@ -45,7 +49,7 @@ class LoopbackIndex:
             for path in sorted(self.directory.glob("*.whl"))
             if parse_wheel_filename(path.name)[0] == package and path.name not in self.gone
         ]
-        files = [
+        files: list[dict[str, Any]] = [
             {
                 "filename": path.name,
                 "url": f"../../files/{path.name}",
@@ -56,8 +60,17 @@ class LoopbackIndex:
             }
             for path in paths
         ]
+        if self.html:
+            return "".join(map(_link, files)).encode() or None
         body = {"meta": {"api-version": "1.1"}, "name": package, "versions": [], "files": files}
         return json.dumps(body).encode() if files else None
+
+
+def _link(row: dict[str, Any]) -> str:
+    """One file in the form of PEP 503."""
+    yanked = ' data-yanked=""' if row["yanked"] else ""
+    address = f"{row['url']}#sha256={row['hashes']['sha256']}"
+    return f'<a href="{address}"{yanked}>{row["filename"]}</a><br>\n'
 
 
 @contextlib.contextmanager
@@ -84,6 +97,7 @@ def serve_index(directory: Path) -> Iterator[LoopbackIndex]:
             kind = "application/vnd.pypi.simple.v1+json"
             if parts[:2] == [token, "simple"] and len(parts) == 3:
                 body = index.page(parts[2])
+                kind = "text/html" if index.html else kind
             elif parts[:2] == [token, "files"] and (directory / parts[2]).is_file():
                 body, kind = (directory / parts[2]).read_bytes(), "application/octet-stream"
             self.send_response(404 if body is None else 200)

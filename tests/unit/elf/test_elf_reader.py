@@ -11,7 +11,7 @@ import pytest
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection, GNUVerSymSection
-from elftools.elf.sections import NoteSection, SymbolTableSection
+from elftools.elf.sections import SymbolTableSection
 
 from envspec.elf import Defined, Elf, ElfError, ElfUnsupported, Undefined, is_elf, read, read_sections
 from tests.unit.elf.conftest import SOURCE, VERSIONED, strip_section_headers
@@ -64,12 +64,6 @@ def by_pyelftools(path: Path) -> dict[str, Any]:
             for field in ("needed", "soname", "rpath", "runpath"):
                 if hasattr(tag, field):
                     tags.setdefault(field, []).append(getattr(tag, field))
-        build_id = ""
-        for section in sections:
-            if isinstance(section, NoteSection) and section.name == ".note.gnu.build-id":
-                for note in section.iter_notes():
-                    if note["n_type"] == "NT_GNU_BUILD_ID":
-                        build_id = note["n_desc"]
         return {
             "soname": "".join(tags.get("soname", [])),
             "needed": tuple(tags.get("needed", [])),
@@ -78,7 +72,6 @@ def by_pyelftools(path: Path) -> dict[str, Any]:
             "defined": tuple(defined),
             "undefined": tuple(undefined),
             "needs": needs,
-            "build_id": build_id,
         }
 
 
@@ -91,7 +84,6 @@ def facts(elf: Elf) -> dict[str, Any]:
         "defined": elf.symbols.defined,
         "undefined": elf.symbols.undefined,
         "needs": [(need.file, need.version) for need in elf.version_needs],
-        "build_id": elf.build_id,
     }
 
 
