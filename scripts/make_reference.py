@@ -179,9 +179,9 @@ def _cli() -> list[str]:
         "",
         "With `--json` a command prints one JSON object on standard output, however it ends; progress, questions and",
         "warnings stay on standard error. An object with `error` is an error: a wrong call, a profile that cannot be read, an",
-        "interruption. It has the fields of the text form (`code`, `what`, `where`, `why`, `fix`) and `exit`, the exit code;",
-        "beside it, `findings` are those of the check that ended a build. All other objects are results. The schema of all of",
-        "them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
+        "interruption. It has the fields of the text form (`code`, `what`, `where`, `why`, `fix`, `log`) and `exit`, the exit",
+        "code; beside it, `findings` are those of the check that ended a build. All other objects are results. The schema",
+        "of all of them is `envspec/data/report.schema.json`. `version` changes when a field changes its meaning or goes.",
         "",
     ]
     before = [p for p in cli.params if isinstance(p, click.Option) and p.name != "version"]

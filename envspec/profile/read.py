@@ -6,14 +6,10 @@ Reading is strict on purpose: a misspelt key that is silently ignored costs its 
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name, is_normalized_name
-from packaging.version import InvalidVersion, Version
 
 from envspec.data.architectures import find_known, known_archs, parse_arch
 from envspec.data.gpus import gpu_typed
@@ -23,12 +19,19 @@ from envspec.data.toolkit_components import components, first_major_with
 from envspec.profile.load import load_with_bases
 from envspec.profile.model import CudaRequest, Gpu, Index, Override, PackageRequest, Profile, PythonRequest
 from envspec.profile.strict import Table, nearest, show
+from envspec.profile.values import (
+    NAME,
+    admits,
+    moment,
+    package_name,
+    package_request,
+    requested_version,
+    size_in_bytes,
+    specifier_set,
+)
 
-_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(MiB|GiB|MB|GB)")
-_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "MB": 10**6, "GB": 10**9}
 _DRIVER = re.compile(r"\d{3,4}(\.\d{1,4}){0,2}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
 
 
@@ -105,9 +108,9 @@ class _Reader:
     def _python(self) -> PythonRequest:
         table = self.top.table("python") or Table(self.path, {}, "python")
         versions = table.get("versions", str, ">=3.10,<3.14") or ""
-        specifiers = table.parsed("versions", versions, _specifier, "a range of Python versions")
+        specifiers = table.parsed("versions", versions, specifier_set, "a range of Python versions")
         known = values_of("python.versions")
-        minors = tuple(m for m in known if _admits(specifiers, m))
+        minors = tuple(m for m in known if admits(specifiers, m))
         if not minors:
             table.fail(
                 "versions",
@@ -161,14 +164,17 @@ class _Reader:
             )
         names = [index.name for index in indexes]
         return tuple(
-            sorted((_package(table, key, value, names) for key, value in table.items()), key=lambda p: p.name)
+            sorted(
+                (package_request(table, key, value, names) for key, value in table.items()),
+                key=lambda p: p.name,
+            )
         )
 
     def _overrides(self) -> tuple[Override, ...]:
         found = []
         for table in self.top.tables("override"):
-            name = _package_name(table, "name", table.need("name", str, 'name = "numpy"'))
-            specifier, local = _requested_version(
+            name = package_name(table, "name", table.need("name", str, 'name = "numpy"'))
+            specifier, local = requested_version(
                 table, "version", table.need("version", str, 'version = "2.3.5"')
             )
             if local:
@@ -184,7 +190,7 @@ class _Reader:
         found: list[Index] = []
         for table in self.top.tables("index"):
             name = table.need("name", str, 'name = "internal"')
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 table.fail("name", f"is not an index name: {show(name)}")
             if any(name == other.name for other in found):
                 table.fail("name", f"is used twice: {show(name)}")
@@ -235,16 +241,16 @@ class _Reader:
                 )
         if not machines:
             table.fail("machines", "is empty", fix=f"name one or both of {', '.join(known)}")
-        exclude_newer = _moment(table, "exclude-newer")
+        exclude_newer = moment(table, "exclude-newer")
         names = table.strings("allow-sdists") or ()
-        sdists = tuple(sorted(_package_name(table, f"allow-sdists[{i}]", n) for i, n in enumerate(names)))
+        sdists = tuple(sorted(package_name(table, f"allow-sdists[{i}]", n) for i, n in enumerate(names)))
         table.close()
         return tuple(m for m in known if m in machines), exclude_newer, sdists
 
     def _install(self) -> tuple[str, ...]:
         table = self.top.table("install") or Table(self.path, {}, "install")
         names = table.strings("precedence") or ()
-        precedence = tuple(_package_name(table, f"precedence[{i}]", name) for i, name in enumerate(names))
+        precedence = tuple(package_name(table, f"precedence[{i}]", name) for i, name in enumerate(names))
         if len(set(precedence)) != len(precedence):
             table.fail("precedence", "names a package twice")
         table.close()
@@ -254,13 +260,13 @@ class _Reader:
         """Return the bytes that a compile job takes, and those that all of them leave free."""
         table = self.top.table("jobs") or Table(self.path, {}, "jobs")
         text = table.get("memory-per-job", str, "4 GiB") or ""
-        size = _bytes(text) or 0
+        size = size_in_bytes(text) or 0
         if size < 64 << 20:
             table.fail(
                 "memory-per-job", f"is not a size of at least 64 MiB: {show(text)}", fix='for example "4 GiB"'
             )
         text = table.get("memory-headroom", str, "0") or ""
-        headroom = 0 if text == "0" else _bytes(text)
+        headroom = 0 if text == "0" else size_in_bytes(text)
         if headroom is None:
             table.fail("memory-headroom", f"is not a size: {show(text)}", fix='for example "16 GiB", or "0"')
         table.close()
@@ -285,114 +291,3 @@ class _Reader:
                 table.fail(key, "holds a NUL character, which no environment can")
             found.append((key, value))
         return tuple(sorted(found))
-
-
-def _specifier(text: str) -> SpecifierSet:
-    try:
-        return SpecifierSet(text)
-    except InvalidSpecifier as error:
-        raise ValueError(str(error)) from None
-
-
-def _admits(specifiers: SpecifierSet, minor: str) -> bool:
-    # A range such as >=3.10.4 admits the minor 3.10; ask for a late patch as well as for the first.
-    return any(specifiers.contains(f"{minor}.{patch}") for patch in (0, 1, 99))
-
-
-def _package_name(table: Table, key: str, name: str) -> str:
-    if not _NAME.fullmatch(name):
-        table.fail(key, f"is not a package name: {show(name)}")
-    return canonicalize_name(name)
-
-
-def _package(table: Table, key: str, value: object, indexes: list[str]) -> PackageRequest:
-    if not _NAME.fullmatch(key):
-        table.fail(key, "is not a package name")
-    name = canonicalize_name(key)
-    if not is_normalized_name(key):
-        table.fail(key, "is not spelt as the index spells it", fix=f"did you mean {name!r}?")
-    if isinstance(value, str):
-        specifier, local = _requested_version(table, key, value)
-        return PackageRequest(name=name, specifier=specifier, local=local)
-    if not isinstance(value, dict):
-        table.fail(
-            key,
-            f"must be a version or a table, not {show(value)}",
-            code="profile-wrong-type",
-            fix=f'for example: {key} = "1.2.3"',
-        )
-    inner = Table(table.file, value, table.dotted(key))
-    specifier, local = _requested_version(inner, "version", inner.get("version", str, "*") or "")
-    extras = tuple(sorted(canonicalize_name(extra) for extra in inner.strings("extras") or ()))
-    for extra in extras:
-        if not _NAME.fullmatch(extra):
-            inner.fail("extras", f"holds what is not an extra: {show(extra)}")
-    index = inner.get("index", str, "") or ""
-    if index and index not in indexes:
-        inner.fail(
-            "index", f"is not one of the profile's indexes: {show(index)}", fix=nearest(index, indexes)
-        )
-    inner.close()
-    return PackageRequest(name=name, specifier=specifier, local=local, extras=extras, index=index)
-
-
-def _bytes(text: str) -> int | None:
-    """Return the bytes of a size such as `4 GiB`; None if it is none."""
-    match = _SIZE.fullmatch(text)
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None
-
-
-def _requested_version(table: Table, key: str, text: str) -> tuple[str, str]:
-    """`2.11.0+cu130` -> (`==2.11.0`, `cu130`); `>=1,<2` -> itself; `*` -> no specifier."""
-    if text.strip() == "*":
-        return "", ""
-    try:
-        version = Version(text)
-    except InvalidVersion:
-        try:
-            specifiers = SpecifierSet(text)
-        except InvalidSpecifier:
-            example = (
-                f'did you mean "=={text}"?'
-                if text.endswith(".*")
-                else 'for example "1.2.3", ">=1.2,<2" or "*"'
-            )
-            table.fail(key, f"is not a version: {show(text)}", fix=example)
-        if not text.strip():
-            table.fail(key, "is empty", fix='write "*" for any version')
-        if any("+" in s.version for s in specifiers):
-            table.fail(
-                key,
-                f"has a local label in a range: {show(text)}",
-                fix='a label goes with an exact pin: "2.11.0+cu130"',
-            )
-        return str(specifiers), ""
-    return f"=={version.public}", version.local or ""
-
-
-def _moment(table: Table, key: str) -> str:
-    """A TOML date, datetime or string as RFC 3339 in UTC.
-
-    A bare date means its first moment in UTC: uv reads one as the end of that day in the machine's own time zone,
-    which would make the lock depend on where it was made.
-    """
-    value = table.raw(key)
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        value = table.parsed(key, value.replace("Z", "+00:00"), _parse_moment, "a date such as 2026-05-25")
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            table.fail(key, f"has no time zone: {value.isoformat()}", fix=f"{value.isoformat()}Z")
-        moment = value.astimezone(timezone.utc)
-    elif isinstance(value, date):
-        moment = datetime.combine(value, time(), timezone.utc)
-    else:
-        table.fail(
-            key, f"must be a date, not {show(value)}", code="profile-wrong-type", fix="for example 2026-05-25"
-        )
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _parse_moment(text: str) -> date | datetime:
-    return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)

@@ -20,10 +20,11 @@ from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envspec.report.errors import ExternalError
-from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
+from envspec.wheels.cache import NotKept, entry, keep_bytes, read_bytes
 from envspec.wheels.file import local_path
 
 if TYPE_CHECKING:
+    from envspec.wheels.access import IndexAccess
     from envspec.wheels.file import ResolvedFile
 
 MAX_METADATA = 4 << 20
@@ -67,23 +68,23 @@ def parse_metadata(text: str) -> WheelMetadata:
     )
 
 
-def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
+def fetch_metadata(
+    files: Iterable[ResolvedFile], access: IndexAccess, *, offline: bool = False
+) -> dict[str, WheelMetadata]:
     """Return METADATA of each wheel, by its sha256.
 
     Raises ExternalError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
     """
     wanted = list(files)
-    store = cache_dir() / "metadata"
     with ThreadPoolExecutor(_WORKERS) as pool:
-        texts = pool.map(lambda file: _text(file, store, offline), wanted)
+        texts = pool.map(lambda file: _text(file, access, offline), wanted)
         return {file.sha256: parse_metadata(text) for file, text in zip(wanted, texts, strict=True)}
 
 
-def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
-    kept = store / f"{file.sha256}.txt"
-    if file.sha256:
-        with contextlib.suppress(OSError):
-            return read_bytes(kept).decode("utf-8", "replace")
+def _text(file: ResolvedFile, access: IndexAccess, offline: bool) -> str:
+    kept = entry("metadata", file.sha256, ".txt", access.scope)
+    with contextlib.suppress(OSError):
+        return read_bytes(kept).decode("utf-8", "replace")
     if not file.url:
         raise NotKept(file.filename)
     local = local_path(file.url)
@@ -93,9 +94,8 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
             f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
             fix="run once without --offline",
         )
-    text = _download(file) if local is None else _from_zip(_open(local), file.filename)
-    if file.sha256:
-        keep_bytes(kept, text.encode("utf-8", "replace"))
+    text = _download(file, access) if local is None else _from_zip(_open(local), file.filename)
+    keep_bytes(kept, text.encode("utf-8", "replace"))
     return text
 
 
@@ -108,13 +108,13 @@ def _open(path: Path) -> io.BufferedReader:
         ) from None
 
 
-def _download(file: ResolvedFile) -> str:
+def _download(file: ResolvedFile, access: IndexAccess) -> str:
     import requests
 
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel
 
-    session = shared_session()
+    session = shared_session(access)
     try:
         with session.get(f"{file.url}.metadata", timeout=_TIMEOUT, stream=True) as answer:
             if answer.status_code == 200:
