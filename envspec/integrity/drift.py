@@ -20,7 +20,7 @@ from envspec.integrity.places import Places, compare_places, is_foreign, places_
 from envspec.output.generations import Generation, Output
 from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
 from envspec.venv.inventory import FileRow, StatRow, read_tree
-from envspec.venv.owners import AddedPackage, Owners, added_package, dist_infos, distributions
+from envspec.venv.owners import UV, AddedPackage, Owners, added_package, dist_infos, distributions
 from envspec.venv.usable import unusable_python
 
 _HASH_WORKERS = os.cpu_count() or 1
@@ -86,6 +86,7 @@ def find_drift(
     site = generation.venv / site_packages
     published = dist_infos(((row.path, row.owner) for row in manifest.files), site_packages)
     found = {d.dist_info: d for d in distributions(site)}
+    own = (*venv.changed, *venv.missing)
     return manifest, Drift(
         changed=tuple(venv.changed),
         missing=tuple(venv.missing),
@@ -101,7 +102,8 @@ def find_drift(
         script=not _same(generation.script, manifest.script_sha256),
         cuda=not _leads_to(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}"),
         places=compare_places(output, places, cache.places),
-        python=unusable_python(generation.venv),
+        # What is wrong with the venv's own files is told as theirs.
+        python="" if any(row.owner == UV for row in own) else unusable_python(generation.venv),
         packages=tuple(added_package(site, site_packages, d) for i, d in found.items() if i not in published),
         removed=frozenset(package for info, package in published.items() if info not in found),
     )

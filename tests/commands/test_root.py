@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from envspec.integrity import drift
 from tests.commands.test_drift import CLEAN, relink, repair
 from tests.support.site import TrustSite, site_packages
 from tests.support.texts import without_more
@@ -120,16 +121,24 @@ def test_a_manifest_with_another_row_is_damaged(site: TrustSite, out: Path) -> N
         manifest.write_text(good)
 
 
-def test_an_interpreter_that_is_gone_or_another_one(site: TrustSite, out: Path, tmp_path: Path) -> None:
-    """The link stays as it was published; what it leads to has changed."""
-    python = (out / "venv/bin/python").resolve()
-    config = out.resolve() / "current/venv/pyvenv.cfg"
-    assert "version_info" in config.read_text() and python.is_file()
-    link = out.resolve() / ".envspec/generations/1/venv/bin/python"
+def test_an_interpreter_that_is_gone_is_no_clean_environment(
+    site: TrustSite, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of the output differs then: the interpreter lies elsewhere."""
+    with monkeypatch.context() as patch:
+        patch.setattr(drift, "unusable_python", lambda venv: "leads to /gone, which is not there")
+        assert verify(site, out) == (
+            1,
+            "error[drift-python]: the environment's interpreter leads to /gone, which is not there\n"
+            "  fix: install the Python that it was built with again, or build again\nverify: 1 error\n",
+        )
+    link = (out / "venv/bin/python").parent.resolve() / "python"
+    good = str(link.readlink())
     relink(link, str(tmp_path / "gone"))
-    code, text = verify(site, out)
-    assert code == 1 and "error[drift-python]: the environment's interpreter leads to " in text
     done = site.call("run", "--out", out, "--", "python", "-c", "1")
-    assert done.code == 2 and "error[environment-python]" in done.err
-    relink(link, str(python))
-    assert verify(site, out) == CLEAN
+    assert (
+        done.code == 2
+        and f"error[environment-python]: the environment's interpreter leads to {tmp_path}/gone" in done.err
+    )
+    relink(link, good)
+    assert repair(site, out).code == 0 and verify(site, out) == CLEAN
