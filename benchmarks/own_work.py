@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from envspec.build.pipeline import BuildRequest, build
+from envspec.build.pipeline import build
+from envspec.build.plan import BuildRequest
 from envspec.cli.progress import PlainProgress
 from envspec.data.shipped import shipped
 from envspec.fs import sync_file_system

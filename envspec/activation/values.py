@@ -17,9 +17,9 @@ SCRIPT = "sglang_env.sh"
 class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
     """What distinguishes one environment from another.
 
-    `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` is in
-    bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's order; `prompt` is a
-    name to show. Raises UsageError `script-value` for what cannot stand in a script.
+    `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` and
+    `memory_headroom` are in bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's
+    order; `prompt` is a name to show. Raises UsageError `script-value` for what cannot stand in a script.
     """
 
     toolchain: str

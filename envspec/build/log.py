@@ -22,10 +22,11 @@ from envspec.host.commands import traced
 from envspec.host.trace import CommandText
 from envspec.output.generations import LOG, Output
 from envspec.report.errors import EnvspecError, Terminated
+from envspec.report.findings import Finding
 from envspec.report.os_errors import explain_os_error
 from envspec.report.progress import Progress, Stage
 from envspec.report.secrets import secrets_of
-from envspec.report.text import printable, render_error
+from envspec.report.text import note_text, printable, render_error
 
 _FIRST = 1 << 20
 _LAST = 3 << 20
@@ -124,10 +125,10 @@ class LoggedProgress:
             raise
         self._log.write(f"== {name}: {stage.result} ({time.monotonic() - started:.1f} s)")
 
-    def note(self, text: str) -> None:
-        """Show lines that stay."""
-        self._shown.note(text)
-        for line in text.splitlines():
+    def note(self, what: str | Finding) -> None:
+        """Show a line or a finding that stays."""
+        self._shown.note(what)
+        for line in note_text(what).splitlines():
             self._log.write(line)
 
 

@@ -4,85 +4,95 @@ from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path
 
 import msgspec
 
 from envspec.activation.script import script_sha256
 from envspec.activation.startup_pth import pth_files
 from envspec.activation.values import ScriptValues
-from envspec.fs import file_sha256
+from envspec.build.plan import Plan
+from envspec.fs import file_sha256, remove_tree
 from envspec.host.python import ChosenPython
-from envspec.lock import Lock
+from envspec.lock.ensure import LockOutcome, lock_on_disk
 from envspec.lock.selection import needed_files
-from envspec.output.generations import Generation, Output
+from envspec.output.generations import Generation
 from envspec.output.manifest import BuildInputs, Manifest, ManifestPackage, TreeRow, encode
-from envspec.profile import Profile
 from envspec.report.errors import StageError, UsageError
 from envspec.report.findings import Finding
-from envspec.toolkit.layout import STUB, ToolkitTree
+from envspec.report.progress import Progress
+from envspec.toolkit.layout import STUB
+from envspec.toolkit.toolchain import Toolchain
 from envspec.venv.install import Venv
 from envspec.venv.inventory import Inventory, StatCache, environment_digest, tree_stats, with_own_files
 from envspec.venv.owners import ENVSPEC
 
 
-class BuiltManifest(msgspec.Struct, frozen=True):
-    """A manifest that is ready to be published, with the encoded stat cache that belongs to it."""
+class BuiltGeneration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stages made: a generation that only lacks its manifest, and everything that the manifest tells of it."""
 
-    manifest: Manifest
-    stat_cache: bytes
+    generation: Generation
+    inputs: BuildInputs
+    lock: LockOutcome
+    venv: Venv
+    toolchain: Toolchain
+    script: ScriptValues
+    findings: tuple[Finding, ...]
 
 
-def build_manifest(
-    *,
-    profile: Profile,
-    lock: Lock,
-    python: ChosenPython,
-    inputs: BuildInputs,
-    venv: Venv,
-    tree: ToolkitTree,
-    values: ScriptValues,
-    findings: tuple[Finding, ...],
-    uv_version: str,
-    generation: Generation,
-    output: Output,
-) -> BuiltManifest:
-    """Write down what a finished generation was made from and holds."""
-    inventory = with_own_files(
-        venv.inventory, venv.path, [f"{values.site_packages}/{name}" for name in pth_files()]
-    )
-    toolkit = tree_rows(tree, output.toolchains_dir / values.toolchain)
-    manifest = Manifest(
-        digest=digest_of(inventory, python, toolkit, script_sha256(values)),
-        profile=profile.name,
+def publish_generation(plan: Plan, built: BuiltGeneration, progress: Progress) -> str:
+    """Make a generation the current one, and with it a lock that was not written yet the profile's. Return its digest.
+
+    Raises StageError `digest-differs`, UsageError `digest-malformed`.
+    """
+    with progress.stage("publish") as stage:
+        stage.detail("building the manifest")
+        inventory = with_own_files(
+            built.venv.inventory,
+            built.venv.path,
+            [f"{built.script.site_packages}/{name}" for name in pth_files()],
+        )
+        manifest = build_manifest(plan, built, inventory)
+        require_digest(manifest.digest, plan.request.expected)
+        stat_cache = msgspec.msgpack.encode(StatCache(inventory.stats, tree_stats(built.toolchain.path)))
+        with lock_on_disk(plan.profile, built.lock):
+            plan.output.publish(built.generation, encode(manifest), stat_cache)
+        remove_tree(plan.output.work)
+        stage.result = f"generation {built.generation.number} is current, {manifest.digest[:19]}"
+    return manifest.digest
+
+
+def build_manifest(plan: Plan, built: BuiltGeneration, inventory: Inventory) -> Manifest:
+    """Return the manifest of a generation; `inventory` lists all files of its venv."""
+    toolkit = tree_rows(built.toolchain)
+    return Manifest(
+        digest=digest_of(inventory, plan.python, toolkit, script_sha256(built.script)),
+        profile=plan.profile.name,
         built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        inputs=inputs,
-        arch=profile.gpu.arch.dotted,
-        minimum_driver=profile.gpu.minimum_driver,
-        toolchain=tree.digest,
-        toolkit_packages=tree.owners(),
-        script=values,
-        script_sha256=file_sha256(generation.script),
-        uv=uv_version,
+        inputs=built.inputs,
+        arch=plan.profile.gpu.arch.dotted,
+        minimum_driver=plan.profile.gpu.minimum_driver,
+        toolchain=built.toolchain.tree.digest,
+        toolkit_packages=built.toolchain.tree.owners(),
+        script=built.script,
+        script_sha256=file_sha256(built.generation.script),
+        uv=plan.uv.version(),
         packages=tuple(
             ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
-            for p, f in needed_files(lock, python)
+            for p, f in needed_files(built.lock.lock, plan.python)
         ),
-        winners=venv.winners,
-        precedence=profile.precedence,
-        findings=findings,
-        allowed=inputs.allowed,
+        winners=built.venv.winners,
+        precedence=plan.profile.precedence,
+        findings=built.findings,
+        allowed=built.inputs.allowed,
         toolkit=toolkit,
         files=inventory.rows,
     )
-    at = output.toolchains_dir / values.toolchain
-    return BuiltManifest(manifest, msgspec.msgpack.encode(StatCache(inventory.stats, tree_stats(at))))
 
 
 def digest_of(
     inventory: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
 ) -> str:
-    """The environment digest of what is on disk."""
+    """Return the environment digest of what is on disk."""
     return environment_digest(
         inventory.rows,
         python_minor=python.minor,
@@ -92,16 +102,16 @@ def digest_of(
     )
 
 
-def tree_rows(tree: ToolkitTree, at: Path) -> tuple[TreeRow, ...]:
-    """The toolkit tree as the manifest lists it."""
-    rows = [TreeRow(f.to, f.sha256, "", f.owner) for f in tree.files]
-    rows += [TreeRow(link.to, "", link.target, ENVSPEC) for link in tree.links]
-    rows.append(TreeRow(STUB, file_sha256(at / STUB), "", ENVSPEC))
+def tree_rows(toolchain: Toolchain) -> tuple[TreeRow, ...]:
+    """Return a toolchain's files and links as the manifest lists them."""
+    rows = [TreeRow(f.to, f.sha256, "", f.owner) for f in toolchain.tree.files]
+    rows += [TreeRow(link.to, "", link.target, ENVSPEC) for link in toolchain.tree.links]
+    rows.append(TreeRow(STUB, file_sha256(toolchain.path / STUB), "", ENVSPEC))
     return tuple(sorted(rows, key=lambda r: r.path))
 
 
 def require_digest(found: str, expected: str | None) -> None:
-    """Raises StageError `digest-differs` where a digest was expected and another one came out."""
+    """Raise StageError `digest-differs` where a digest was expected and another one came out."""
     if expected is None or found == expected:
         return
     if not expected.startswith("sha256:") or len(expected) != len("sha256:") + 64:
@@ -118,8 +128,3 @@ def require_digest(found: str, expected: str | None) -> None:
         why="the same profile, lock and Python minor give the same digest everywhere; one of them is another here",
         fix="compare with the other environment: envspec diff, on the two manifests",
     )
-
-
-def publish(built: BuiltManifest, generation: Generation, output: Output) -> None:
-    """Write the manifest and the stat cache, sync, and switch."""
-    output.publish(generation, encode(built.manifest), built.stat_cache)

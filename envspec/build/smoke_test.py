@@ -6,8 +6,9 @@ It is the smallest program that meets most failures of the field: nvcc with its 
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,83 +40,82 @@ extern "C" int run_scale(void *values, int count) {
 """
 
 
-class SmokeResult(msgspec.Struct, frozen=True):
-    """What the linked library needs at run time."""
+class Compilers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel is compiled with. The compilers keep the descriptors `inherit_fds` open, as uv does."""
 
-    needed: tuple[str, ...]
+    cuda_home: Path
+    cxx: Path
+    environment: Mapping[str, str]
+    inherit_fds: tuple[int, ...] = ()
+
+    def command(self, directory: Path, *arguments: str) -> Command:
+        """Return a call of one of them in a directory."""
+        return Command(
+            arguments=arguments,
+            environment=self.environment,
+            directory=directory,
+            inherit_fds=self.inherit_fds,
+        )
 
 
-def smoke(
-    arch: Arch,
-    cuda_home: Path,
-    cxx: Path,
-    environment: Mapping[str, str],
-    work: Path,
-    inherit_fds: tuple[int, ...] = (),
-) -> SmokeResult:
-    """Compile and link; raise StageError `smoke-*` with the compiler's own words.
+def smoke_test(arch: Arch, compilers: Compilers, work: Path) -> tuple[str, ...]:
+    """Compile and link a kernel in the new directory `work`, and return the sonames that it needs at run time.
 
-    The compilers inherit the descriptors `inherit_fds`, as uv does.
+    Raises StageError `smoke-*` with the compiler's own words.
     """
     work.mkdir(parents=True)
-    if "," not in str(work):
-        (work / "tmp").mkdir()
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": str(work / "tmp")}, work, inherit_fds)
-    # A compiler that is ended leaves its temporary files, and fatbinary splits their path at commas.
-    with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
-        return _smoke(arch, cuda_home, cxx, {**environment, "TMPDIR": temporary}, work, inherit_fds)
-
-
-def _smoke(
-    arch: Arch,
-    cuda_home: Path,
-    cxx: Path,
-    environment: Mapping[str, str],
-    work: Path,
-    inherit_fds: tuple[int, ...],
-) -> SmokeResult:
-    source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
-    source.write_text(KERNEL, encoding="utf-8")
-    gencode = f"arch=compute_{arch.number},code=sm_{arch.number}"
-    nvcc = [str(cuda_home / "bin" / "nvcc"), "-c", "-gencode", gencode, "-Xcompiler", "-fPIC"]
-    _run(
-        "smoke-compile",
-        "nvcc did not compile a kernel",
-        [*nvcc, str(source), "-o", str(obj)],
-        environment,
-        work,
-        inherit_fds,
-    )
-    # As flashinfer links: the host compiler, and nothing but CUDA_HOME to find the libraries by.
-    link = [
-        str(cxx),
-        "-shared",
-        str(obj),
-        "-o",
-        str(library),
-        f"-L{cuda_home}/lib64",
-        f"-L{cuda_home}/lib64/stubs",
-    ]
-    traced = _run(
-        "smoke-link",
-        "the host compiler did not link the kernel",
-        [*link, "-lcudart", "-lcuda", "-Wl,--trace"],
-        environment,
-        work,
-        inherit_fds,
-    )
-    _check_origin(traced, cuda_home)
-    needed = elf.read(library).needed
-    for soname in _expected_sonames(cuda_home):
+    with _temporary_directory(work) as temporary:
+        compilers = msgspec.structs.replace(
+            compilers, environment={**compilers.environment, "TMPDIR": temporary}
+        )
+        needed = _compile_and_link(arch, compilers, work)
+    for soname in _expected_sonames(compilers.cuda_home):
         if soname not in needed:
             raise StageError(
                 "smoke-needed",
                 f"the linked kernel does not ask for {soname} at run time",
-                where=str(library),
+                where=str(work),
                 why=f"DT_NEEDED holds {', '.join(needed)}",
                 fix="the link files in CUDA_HOME are wrong; this is a fault of envspec",
             )
-    return SmokeResult(needed)
+    return needed
+
+
+@contextlib.contextmanager
+def _temporary_directory(work: Path) -> Iterator[str]:
+    """Give a directory in `work` if its path holds no comma: a compiler that is ended leaves its temporary files.
+
+    fatbinary splits their path at commas.
+    """
+    if "," not in str(work):
+        (work / "tmp").mkdir()
+        yield str(work / "tmp")
+        return
+    with tempfile.TemporaryDirectory(prefix="envspec-smoke-", ignore_cleanup_errors=True) as temporary:
+        yield temporary
+
+
+def _compile_and_link(arch: Arch, compilers: Compilers, work: Path) -> tuple[str, ...]:
+    """Return the sonames that the linked library needs."""
+    cuda_home = compilers.cuda_home
+    source, obj, library = work / "scale.cu", work / "scale.o", work / "libscale.so"
+    source.write_text(KERNEL, encoding="utf-8")
+    gencode = f"arch=compute_{arch.number},code=sm_{arch.number}"
+    compiling = (f"{cuda_home}/bin/nvcc", "-c", "-gencode", gencode, "-Xcompiler", "-fPIC")
+    _run(
+        "smoke-compile",
+        "nvcc did not compile a kernel",
+        compilers.command(work, *compiling, str(source), "-o", str(obj)),
+    )
+    # As flashinfer links: the host compiler, and nothing but CUDA_HOME to find the libraries by.
+    libraries = (f"-L{cuda_home}/lib64", f"-L{cuda_home}/lib64/stubs", "-lcudart", "-lcuda", "-Wl,--trace")
+    traced = _run(
+        "smoke-link",
+        "the host compiler did not link the kernel",
+        compilers.command(work, str(compilers.cxx), "-shared", str(obj), "-o", str(library), *libraries),
+    )
+    _check_origin(traced, cuda_home)
+    return elf.read(library).needed
 
 
 def _expected_sonames(cuda_home: Path) -> Sequence[str]:
@@ -124,7 +124,7 @@ def _expected_sonames(cuda_home: Path) -> Sequence[str]:
 
 
 def _check_origin(traced: str, cuda_home: Path) -> None:
-    """The linker names every file it reads; cudart and cuda must be ours, not some other toolkit's."""
+    """Raise StageError unless the linker, which names every file it reads, took cudart and cuda from this CUDA_HOME."""
     for line in traced.splitlines():
         name = line.strip().rsplit("/", 1)[-1]
         if name.startswith(("libcudart", "libcuda.")) and not line.strip().startswith(str(cuda_home)):
@@ -135,27 +135,20 @@ def _check_origin(traced: str, cuda_home: Path) -> None:
             )
 
 
-def _run(
-    code: str,
-    what: str,
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    work: Path,
-    inherit_fds: tuple[int, ...],
-) -> str:
+def _run(code: str, what: str, command: Command) -> str:
     """Run a compiler to its end and return what it printed."""
-    call = Command(arguments=tuple(command), environment=environment, directory=work, inherit_fds=inherit_fds)
+    program = command.arguments[0]
     try:
-        done = run(call, seconds=_TIMEOUT, merged=True)
+        done = run(command, seconds=_TIMEOUT, merged=True)
     except OSError as error:
-        raise StageError(code, f"{what}: {error.strerror}", where=command[0]) from None
+        raise StageError(code, f"{what}: {error.strerror}", where=program) from None
     if done.timed_out:
-        raise StageError(code, f"{what} within {_TIMEOUT} s", where=command[0])
+        raise StageError(code, f"{what} within {_TIMEOUT} s", where=program)
     text = done.out.decode("utf-8", "replace")
     if done.code != 0:
         lines = [line for line in text.splitlines() if line.strip()]
         shown = "\n".join(
             "".join(c if c.isprintable() else "?" for c in line) for line in lines[:_QUOTED_LINES]
         )
-        raise StageError(code, f"{what} (exit {done.code})", where=command[0], why=shown)
+        raise StageError(code, f"{what} (exit {done.code})", where=program, why=shown)
     return text

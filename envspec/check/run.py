@@ -71,16 +71,21 @@ def check_lock(
     return report("check", str(given.profile.path), findings)
 
 
-def require_working(found: Report, profile: Path) -> None:
-    """Raise FailedReport `check-failed`, which carries the report, if the check of a profile found an error."""
-    if found.errors:
-        raise FailedReport(
-            "check-failed",
-            "the locked set cannot work",
-            found,
-            where=str(profile),
-            fix=f"envspec check --fix {shlex.quote(str(profile))}, or accept it: --allow {found.error_codes[0]}",
-        )
+def require_working(found: Report, profile: Path, *, upgraded: bool = False) -> None:
+    """Raise FailedReport `check-failed`, which carries the report, if the check of a profile found an error.
+
+    `upgraded`: what was checked is not the profile's lock yet, but what would become it.
+    """
+    if not found.errors:
+        return
+    path = shlex.quote(str(profile))
+    if upgraded:
+        what = "the upgraded set cannot work"
+        fix = "upgrade fewer packages, or pin the ones named above; nothing was changed"
+    else:
+        what = "the locked set cannot work"
+        fix = f"envspec check --fix {path}, or accept it: --allow {found.error_codes[0]}"
+    raise FailedReport("check-failed", what, found, where=str(profile), fix=fix)
 
 
 def _refused(refusal: UsageError) -> Finding:

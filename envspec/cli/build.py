@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from envspec.build.pipeline import BuildRequest, build
-from envspec.cli.built import Built
+from envspec.build.pipeline import build
+from envspec.build.plan import BuildRequest
+from envspec.cli.built import built_of
 from envspec.cli.codes import allowed_codes
 from envspec.cli.options import (
     allow_option,
@@ -21,7 +22,7 @@ from envspec.cli.progress import make_progress
 from envspec.cli.render import render_built
 from envspec.cli.show import show
 from envspec.data.shipped import find_profile
-from envspec.lock.ensure import LockMode
+from envspec.lock.ensure import LockMode, LockPolicy
 
 
 @click.command("build")
@@ -55,18 +56,9 @@ def build_command(
         profile=find_profile(profile),
         out=out,
         python=python,
-        lock_mode=mode,
+        lock=LockPolicy(mode=mode),
         offline=offline,
         allowed=allowed_codes(allow),
         expected=expect,
     )
-    result = build(request, make_progress())
-    built = Built(
-        command="build",
-        built=result.built,
-        out=str(result.out),
-        script=str(result.script),
-        generation=result.generation,
-        digest=result.digest,
-    )
-    show(built, render_built, as_json=as_json)
+    show(built_of("build", build(request, make_progress())), render_built, as_json=as_json)

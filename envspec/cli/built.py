@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from envspec.build.plan import BuildResult
+
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `build` and `upgrade`.
@@ -19,3 +21,15 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     script: str = ""
     generation: int = 0
     digest: str = ""
+
+
+def built_of(command: str, result: BuildResult) -> Built:
+    """Return what a build came to, as it is shown."""
+    return Built(
+        command=command,
+        built=result.built,
+        out=str(result.out),
+        script=str(result.script),
+        generation=result.generation,
+        digest=result.digest,
+    )

@@ -10,8 +10,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from envspec.cli.progress import seconds
-from envspec.report.progress import Stage
+from envspec.report.findings import Finding
+from envspec.report.progress import Stage, seconds
+from envspec.report.text import note_text
 
 
 class LiveProgress:
@@ -40,8 +41,8 @@ class LiveProgress:
         done = Text("✓ ", style="green") + label + Text(stage.result)
         self._console.print(done + Text(f" ({seconds(started)})", style="dim"))
 
-    def note(self, text: str) -> None:
-        self._console.print(Text(text))
+    def note(self, what: str | Finding) -> None:
+        self._console.print(Text(note_text(what)))
 
 
 def _one_line(text: str, width: int) -> str:

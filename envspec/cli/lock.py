@@ -12,7 +12,7 @@ from envspec.cli.options import json_option, offline_option, profile_argument, p
 from envspec.cli.progress import make_progress
 from envspec.cli.show import show
 from envspec.data.shipped import find_profile
-from envspec.lock.ensure import LockMode, describe_lock, ensure_lock, lock_notes
+from envspec.lock.ensure import LockMode, LockPolicy, describe_lock, ensure_lock, lock_notes
 from envspec.lock.model import LockChange, OverrideRecord
 from envspec.profile import read_profile
 from envspec.uv.run import Uv
@@ -54,12 +54,12 @@ def lock_command(
 ) -> None:
     """Write the lock of PROFILE, or update it and show what changed."""
     asked = read_profile(find_profile(profile))
-    freed = [] if upgrade else list(upgrade_package) or None
+    freed = () if upgrade else upgrade_package or None
     with make_progress().stage("lock") as stage, tempfile.TemporaryDirectory(prefix="envspec-") as work:
         uv = Uv(offline=offline, reporter=stage.detail)
         chosen = choose_python(asked, uv, Path(work), wanted=python)
-        mode = LockMode.LOCKED if locked else LockMode.UPDATE
-        outcome = ensure_lock(asked, uv, chosen.path, mode, freed)
+        policy = LockPolicy(mode=LockMode.LOCKED if locked else LockMode.UPDATE, upgrade=freed)
+        outcome = ensure_lock(asked, uv, chosen.path, policy)
         stage.result = f"{len(outcome.lock.packages)} packages, {describe_lock(outcome)}"
     result = Locked(
         lock=str(asked.lock_path),

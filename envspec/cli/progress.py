@@ -8,12 +8,9 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from envspec.report.progress import Progress, Stage
-
-
-def seconds(since: float) -> str:
-    """Return the time that has passed since a moment of the monotonic clock, for people."""
-    return f"{time.monotonic() - since:.1f} s"
+from envspec.report.findings import Finding
+from envspec.report.progress import Progress, Stage, seconds
+from envspec.report.text import note_text
 
 
 class PlainProgress:
@@ -33,8 +30,8 @@ class PlainProgress:
             raise
         self.note(f"{name:<9} {stage.result} ({seconds(started)})")
 
-    def note(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+    def note(self, what: str | Finding) -> None:
+        print(note_text(what), file=self._stream, flush=True)
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:

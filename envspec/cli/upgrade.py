@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from envspec.build.upgrade import UpgradeRequest, run_upgrade
-from envspec.cli.built import Built
+from envspec.build.pipeline import build
+from envspec.build.plan import BuildRequest
+from envspec.cli.built import Built, built_of
 from envspec.cli.codes import allowed_codes
 from envspec.cli.options import (
     allow_option,
@@ -19,8 +20,10 @@ from envspec.cli.options import (
 )
 from envspec.cli.progress import make_progress
 from envspec.cli.render import render_upgraded
-from envspec.cli.show import show
+from envspec.cli.show import say, show
 from envspec.data.shipped import find_profile
+from envspec.lock.ensure import LockPolicy
+from envspec.lock.model import LockChange
 
 
 @click.command("upgrade")
@@ -47,29 +50,19 @@ def upgrade_command(
     The new environment becomes current only if everything passed.
     """
 
-    def confirm(changes: list[str]) -> bool:
+    def confirm(changes: tuple[LockChange, ...]) -> bool:
         for change in changes:
-            click.echo(f"  {change}", err=as_json)
+            say(f"  {change}", err=as_json)
         return yes or click.confirm("build this?", err=as_json)
 
-    request = UpgradeRequest(
+    request = BuildRequest(
         profile=find_profile(profile),
-        packages=packages,
         out=out,
         python=python,
+        lock=LockPolicy(upgrade=packages, written_last=True),
         offline=offline,
         allowed=allowed_codes(allow),
     )
-    result = run_upgrade(request, confirm, make_progress())
-    if result is None:
-        show(Built(command="upgrade", built=False), render_upgraded, as_json=as_json)
-        return
-    built = Built(
-        command="upgrade",
-        built=result.built,
-        out=str(result.out),
-        script=str(result.script),
-        generation=result.generation,
-        digest=result.digest,
-    )
+    result = build(request, make_progress(), confirm)
+    built = built_of("upgrade", result) if result.built else Built(command="upgrade", built=False)
     show(built, render_upgraded, as_json=as_json)

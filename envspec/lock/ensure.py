@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from envspec.lock.resolve import resolve
 from envspec.lock.text import read_lock, render_lock, write_lock
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError, UsageError
+from envspec.report.findings import counted
 from envspec.uv.run import Uv
 
 
@@ -26,45 +28,85 @@ class LockMode(Enum):
     FROZEN = "frozen"
 
 
+class LockPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What may happen to a lock, which versions are free, and when a new one is written.
+
+    `upgrade` names the packages that get the newest version that the profile allows: None none, empty all.
+    """
+
+    mode: LockMode = LockMode.UPDATE
+    upgrade: tuple[str, ...] | None = None
+    written_last: bool = False
+    """The lock stays as it is until the environment that is built from the new one becomes current."""
+
+
 class LockOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The lock to use, and what was done to the file: `kept`, `made` or `changed`."""
+    """The lock to use, and what was done to the file: `kept`, `made` or `changed`. `old` is the one that was there before.
+
+    `written` is false if the file is still the old one: see `lock_on_disk`.
+    """
 
     lock: Lock
     action: str
-    changes: tuple[LockChange, ...] = ()
+    old: Lock | None = None
+    written: bool = True
+
+    @property
+    def changes(self) -> tuple[LockChange, ...]:
+        """Return what the lock changes of the old one; nothing if there was none."""
+        return compare(self.old, self.lock) if self.old is not None else ()
+
+    @property
+    def installs_the_same(self) -> bool:
+        """Tell whether the old lock installs exactly the same files."""
+        return self.old is not None and self.old.digest == self.lock.digest
 
 
 def ensure_lock(
     profile: Profile,
     uv: Uv,
     python: Path,
-    mode: LockMode = LockMode.UPDATE,
-    upgrade: Sequence[str] | None = None,
-    *,
-    write: bool = True,
+    policy: LockPolicy = LockPolicy(),  # noqa: B008  (frozen)
 ) -> LockOutcome:
-    """The profile's lock, brought up to date as far as `mode` allows; on disk too unless `write` is false.
+    """Return the profile's lock, brought up to date as far as the policy allows, and on disk unless the policy writes it last.
 
-    Raises UsageError `lock-missing` or `lock-outdated` where the mode forbids to write.
+    Raises UsageError `lock-missing` or `lock-outdated` where a lock would have to be written and must not be, UsageError
+    `unknown-package` for a package to upgrade that the lock does not have, and whatever the resolution fails with.
     """
     old = read_lock(profile.lock_path)
-    if upgrade is not None:
-        upgrade = [canonicalize_name(name) for name in upgrade]
+    upgrade = None if policy.upgrade is None else [canonicalize_name(name) for name in policy.upgrade]
     matches = old is not None and old.profile_digest == profile.lock_digest
-    if old is not None and upgrade is None and (matches or mode is LockMode.FROZEN):
-        return LockOutcome(lock=old, action="kept")
-    if mode is not LockMode.UPDATE:
-        raise _forbidden(profile, old, mode)
+    if old is not None and upgrade is None and (matches or policy.mode is LockMode.FROZEN):
+        return LockOutcome(lock=old, action="kept", old=old)
+    if policy.mode is not LockMode.UPDATE:
+        raise _forbidden(profile, old, policy.mode)
     unknown = sorted(set(upgrade or ()) - {p.name for p in old.packages}) if old else []
     if unknown:
-        raise UsageError("unknown-package", f"{unknown[0]} is not in the lock", where="--upgrade-package")
+        raise UsageError("unknown-package", f"{unknown[0]} is not in the lock", where=str(profile.lock_path))
     new = resolve(profile, uv, python, keep=old, upgrade=upgrade).lock
-    if write:
+    if not policy.written_last:
         write_lock(profile.lock_path, new)
-    if old is None:
-        return LockOutcome(lock=new, action="made")
-    action = "kept" if render_lock(old) == render_lock(new) else "changed"
-    return LockOutcome(lock=new, action=action, changes=compare(old, new))
+    action = "made" if old is None else "kept" if render_lock(old) == render_lock(new) else "changed"
+    return LockOutcome(lock=new, action=action, old=old, written=not policy.written_last)
+
+
+@contextlib.contextmanager
+def lock_on_disk(profile: Profile, outcome: LockOutcome) -> Iterator[None]:
+    """Inside, a lock that was not written yet is on disk. If what is done inside fails, the old one is there again."""
+    if outcome.written:
+        yield
+        return
+    path = profile.lock_path
+    before = read_lock(path)
+    write_lock(path, outcome.lock)
+    try:
+        yield
+    except BaseException:
+        if before is not None:
+            write_lock(path, before)
+        else:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecError:
@@ -84,18 +126,17 @@ def _forbidden(profile: Profile, old: Lock | None, mode: LockMode) -> EnvspecErr
 
 
 def describe_lock(outcome: LockOutcome) -> str:
-    """`lock unchanged`, `lock made`, `lock changed (3 packages)`."""
-    if outcome.action == "kept":
-        return "lock unchanged"
-    if outcome.action == "made":
-        return "lock made"
-    number = len(outcome.changes)
-    return f"lock changed ({number} package{'' if number == 1 else 's'})"
+    """Return `lock unchanged`, `lock made`, `lock changed (3 packages)`; of a lock that is not written yet, `3 changed`."""
+    if not outcome.written:
+        return f"{len(outcome.changes)} changed"
+    if outcome.action == "changed":
+        return f"lock changed ({counted(len(outcome.changes), 'package')})"
+    return "lock made" if outcome.action == "made" else "lock unchanged"
 
 
 def lock_notes(outcome: LockOutcome) -> list[str]:
-    """What a new lock differs in, and why it overrides what packages ask for."""
-    if outcome.action == "kept":
+    """Return what a lock that was written differs in, and why it overrides what packages ask for."""
+    if outcome.action == "kept" or not outcome.written:
         return []
     lines = [f"  {change}" for change in outcome.changes]
     for override in outcome.lock.overrides:

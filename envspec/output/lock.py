@@ -23,8 +23,7 @@ def locked(output: Output, waiting: Callable[[str], None]) -> Iterator[int]:
     Gives the lock's descriptor. Programs that write into the output inherit it: if envspec is killed, the lock stays
     held until the last of them has ended, so that none writes into what the next build removes.
 
-    Raises ExternalError `output-unwritable`. An OSError inside that names no file, as those of writes do not, gets the output's
-    name on its way through.
+    Raises ExternalError `output-unwritable`.
     """
     with _open_lock(output) as handle:
         try:
@@ -39,9 +38,6 @@ def locked(output: Output, waiting: Callable[[str], None]) -> Iterator[int]:
             with contextlib.suppress(OSError):  # it only tells others whom they wait for
                 write_synced(_holder_file(output), _this_process())
             yield handle
-        except OSError as error:
-            error.filename = error.filename or str(output.root)
-            raise
         finally:
             with contextlib.suppress(OSError):
                 _holder_file(output).unlink()

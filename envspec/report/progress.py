@@ -1,37 +1,37 @@
-"""How a build shows what it does: a live line on a terminal, plain lines with timings elsewhere."""
+"""How a command shows what it does: what it needs of a display. The displays themselves are the command line's."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+import time
+from collections.abc import Callable
+from typing import Protocol
 
-if TYPE_CHECKING:
-    pass
+from envspec.report.findings import Finding
+
+
+def seconds(since: float) -> str:
+    """Return the time that has passed since a moment of the monotonic clock, for people."""
+    return f"{time.monotonic() - since:.1f} s"
 
 
 class Stage:
-    """One running stage. `detail` is what it is doing right now, `result` what it came to."""
+    """One running stage. `result` is what it came to, in a few words, and is shown when it ends."""
 
-    def __init__(self, show: ShowDetail) -> None:
+    def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self.result = ""
 
     def detail(self, text: str) -> None:
-        """Say what is being done now."""
+        """Say what is being done now. It may never be seen."""
         self._show(text)
 
 
-class ShowDetail(Protocol):
-    """Shows or drops one line."""
-
-    def __call__(self, text: str) -> None: ...
-
-
 class Progress(Protocol):
-    """What a build needs of a display."""
+    """What a command needs of a display."""
 
     def stage(self, name: str) -> contextlib.AbstractContextManager[Stage]:
         """Begin a stage; leaving it ends it, with its timing."""
 
-    def note(self, text: str) -> None:
-        """A line that stays."""
+    def note(self, what: str | Finding) -> None:
+        """Show a line or a finding that stays."""

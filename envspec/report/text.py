@@ -58,6 +58,11 @@ def render_finding(finding: Finding) -> str:
     return "\n".join(map(printable, lines))
 
 
+def note_text(what: str | Finding) -> str:
+    """Return a note of a command's progress as text: it is a line, or a finding."""
+    return render_finding(what) if isinstance(what, Finding) else what
+
+
 def count_findings(report: Report) -> str:
     """Return `2 errors, 1 warning`, or that nothing was found."""
     counts = []

@@ -222,7 +222,7 @@ WRONG_CALLS = {
     ("lock", "good.toml", "--upgrade-package", "nope"): (
         "lock      failed after T s\n"
         "error[unknown-package]: nope is not in the lock\n"
-        "  --upgrade-package\n"
+        "  good.lock\n"
     ),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.support.command import ENVSPEC, environment, on_disk
 from tests.support.site import PACKAGES, STATE_NAMES, WINNERS, TrustSite
 from tests.support.wheels import make_wheel
 
+STAGES = ("profile", "lock", "check", "install", "toolkit", "script", "audit", "smoke", "publish")
 OPEN = PACKAGES.replace('app = "1.0"', 'app = ">=1"').replace('lib = "1.0"', 'lib = ">=1"')
 
 
@@ -53,6 +55,13 @@ class Upgradable:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stdout, done.stderr
 
+    def start(self, verb: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*ENVSPEC, verb, self.profile.name, "--python", sys.executable, "--out", self.name],
+            cwd=self.site.root, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+        )  # fmt: skip
+
     def versions(self) -> list[str]:
         code = "import app, lib; print(app.version, lib.version)"
         done = subprocess.run(
@@ -81,6 +90,8 @@ def test_yes(one: Upgradable) -> None:
     assert code == 0, err
     assert out == f"  ~ app 1.0 -> 2.0\n  ~ lib 1.0 -> 2.0\nsource '{one.name}/sglang_env.sh'\n"
     assert one.versions() == ["2.0", "2.0"] and "app==2.0" in one.lock.read_text()
+    stages = [line.split()[0] for line in err.splitlines()]
+    assert [name for name in stages if name in STAGES] == list(STAGES), err
     assert one.site.call("rollback", "--out", one.name).code == 0
     assert one.versions() == ["1.0", "1.0"]
     assert one.upgrade("--yes")[1] == "nothing was changed\n"
@@ -96,6 +107,21 @@ def test_one_package_and_an_answer(one: Upgradable) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 0), ("\n", 0), ("", 130)])
 def test_no(one: Upgradable, answer: str, code: int) -> None:
     assert one.upgrade(answer=answer)[0] == code
+    assert one.kept() == one.before
+
+
+def test_nobody_builds_there_while_it_asks(one: Upgradable) -> None:
+    """What the user says yes to is what gets built."""
+    asking = one.start("upgrade")
+    assert asking.stdout is not None
+    assert asking.stdout.readline() == "  ~ app 1.0 -> 2.0\n"
+    building = one.start("build")
+    assert building.stderr is not None
+    building.stderr.readline()  # the profile
+    assert building.stderr.readline().startswith(f"waiting for process {asking.pid} ")
+    asking.communicate("n\n", timeout=60)
+    out, _ = building.communicate(timeout=60)
+    assert (asking.returncode, building.returncode) == (0, 0) and out.startswith("nothing to do")
     assert one.kept() == one.before
 
 
@@ -144,11 +170,10 @@ def test_a_build_that_fails(one: Upgradable, tmp_path: Path) -> None:
 
 def test_killed_in_the_middle(one: Upgradable, tmp_path: Path) -> None:
     """The lock is not written before the build has passed, so nothing has to be put back."""
-    reached = tmp_path / "reached"
+    reached, released = tmp_path / "reached", tmp_path / "released"
     compiler = tmp_path / "c++"
-    compiler.write_text(
-        f'#!/bin/sh\ncase "$*" in *-shared*) touch \'{reached}\'; exec sleep 1 ;; esac\nexec c++ "$@"\n'
-    )
+    wait = f"touch '{reached}'; until [ -e '{released}' ]; do sleep 0.1; done; exit"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *-shared*) {wait} ;; esac\nexec c++ "$@"\n')
     compiler.chmod(0o755)
     lock = one.lock.read_bytes()
     process = subprocess.Popen(
@@ -157,11 +182,16 @@ def test_killed_in_the_middle(one: Upgradable, tmp_path: Path) -> None:
     )  # fmt: skip
     while not reached.exists():
         assert process.poll() is None
+        time.sleep(0.05)
     process.kill()
     process.wait()
     assert one.lock.read_bytes() == lock and one.versions() == ["1.0", "1.0"]
-    done = one.site.call("build", "--python", sys.executable, one.profile.name, "--out", one.name)
-    assert done.out.startswith("nothing to do") and "waiting for what is still running of process" in done.err
+    building = one.start("build")
+    assert building.stderr is not None
+    building.stderr.readline()  # the profile
+    assert "waiting for what is still running of process" in building.stderr.readline()
+    released.touch()
+    assert building.communicate(timeout=60)[0].startswith("nothing to do")
     assert one.upgrade("--yes")[0] == 0 and one.versions() == ["2.0", "2.0"]
     assert {p.name for p in (one.out / ".envspec").iterdir()} == STATE_NAMES
 

@@ -12,7 +12,7 @@ from envspec.report import os_errors
 from envspec.uv.run import UvErrorRow
 
 PACKAGE = Path(envspec.__file__).parent
-_ERRORS = {"EnvspecError", "UsageError", "ExternalError", "StageError", "__init__"}
+_ERRORS = {"EnvspecError", "UsageError", "ExternalError", "StageError", "FailedReport", "__init__"}
 _FINDINGS = {"error", "warning", "note", "unknown", "_finding"}
 _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 

@@ -15,6 +15,7 @@ from envspec.build.log import BuildLog, build_log
 from envspec.host.commands import Command, run
 from envspec.output.generations import Output
 from envspec.report.errors import ExternalError, StageError, Terminated
+from envspec.report.findings import Finding
 from envspec.report.progress import Stage
 
 
@@ -25,7 +26,7 @@ class Quiet:
     def stage(self, name: str) -> Iterator[Stage]:
         yield Stage(lambda text: None)
 
-    def note(self, text: str) -> None:
+    def note(self, what: str | Finding) -> None:
         pass
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from envspec.build import smoke_test as smoke
+from envspec.host.commands import Command
 from envspec.report.errors import StageError
+
+
+def shell(script: str) -> Command:
+    return Command(arguments=("sh", "-c", script), environment=os.environ)
 
 
 def ended(state: Path) -> bool:
@@ -35,10 +40,7 @@ def test_a_compiler_that_hangs_is_ended_with_all_that_it_called(
         smoke._run(
             "smoke-compile",
             "nvcc did not compile a kernel",
-            ["sh", "-c", f"sleep 60 & echo $! > '{called}'; wait"],
-            os.environ,
-            tmp_path,
-            (),
+            shell(f"sleep 60 & echo $! > '{called}'; wait"),
         )
     assert time.monotonic() - started < 10
     assert caught.value.what == "nvcc did not compile a kernel within 0.3 s"
@@ -51,9 +53,6 @@ def test_what_a_compiler_says_is_quoted_without_what_steers_terminals(tmp_path: 
         smoke._run(
             "smoke-link",
             "it failed",
-            ["sh", "-c", "printf 'bad \\033[31m\\n\\n'; exit 3"],
-            os.environ,
-            tmp_path,
-            (),
+            shell("printf 'bad \\033[31m\\n\\n'; exit 3"),
         )
     assert (caught.value.what, caught.value.why) == ("it failed (exit 3)", "bad ?[31m")
