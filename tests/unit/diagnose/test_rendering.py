@@ -25,7 +25,7 @@ cause[link-missing-cuda-library]
   line 3: /usr/bin/ld: cannot find -lcudart: No such file or directory
   meaning: The linker finds no libcudart.so: the wheels have lib/ and only versioned names (libcudart.so.13), the JITs look in \
 $CUDA_HOME/lib64 for the plain name.
-  fix: Lay lib64 -> lib and plain links (libcudart.so -> libcudart.so.13) into CUDA_HOME; envspec does: source out/sglang_env.sh.
+  fix: Create lib64 -> lib and links without a version (libcudart.so -> libcudart.so.13) in CUDA_HOME; envspec does this: source out/sglang_env.sh.
   confidence: high
 
 misleading:
