@@ -9,7 +9,7 @@ The tree is walked and the RECORDs are read once, at the end; later stages take 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ from envspec.venv.owners import (
     owned_files,
     preferred,
 )
+from envspec.wheels.strays import strays
 
 
 class Venv(msgspec.Struct, frozen=True):
@@ -46,8 +47,13 @@ class Venv(msgspec.Struct, frozen=True):
     inventory: Inventory
 
 
-def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path) -> Venv:
+def install(
+    profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path, *, settle: bool = False
+) -> Venv:
     """Make a venv at `at` (which does not exist yet); `work` is an empty directory for uv's inputs.
+
+    Where packages conflict outside of what they are imported as, the last one by name takes precedence. With `settle` that
+    goes for every conflict that the profile does not decide.
 
     Raises whatever uv fails with, and EnvspecError `file-conflict`, `file-winner`, `install-corrupt`, `install-incomplete` or
     `record-damaged`.
@@ -58,17 +64,40 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
     last = [name for name in profile.precedence if name in names]
-    batches = [
-        [p for p in needed if p.name not in last],
-        *([p for p in needed if p.name == name] for name in last),
-    ]
-    for number, batch in enumerate(b for b in batches if b):
-        requirements = work / f"requirements-{number}.txt"
-        requirements.write_text(
-            render_lock(msgspec.structs.replace(lock, packages=tuple(batch))), encoding="utf-8"
-        )
-        uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists)
-    return _read_back(profile, needed, at, python, scaffold)
+
+    def add(names: Iterable[str], *, again: bool = False) -> None:
+        batch = tuple(p for p in needed if p.name in names)
+        if batch:
+            requirements = work / f"requirements-{batch[0].name}.txt"
+            requirements.write_text(
+                render_lock(msgspec.structs.replace(lock, packages=batch)), encoding="utf-8"
+            )
+            uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists, again=again)
+
+    add(names - set(last))
+    for name in _out_of_place(site_packages_of(at, python), settle=settle):
+        add([name], again=True)
+    for name in last:
+        add([name])
+    return _read_back(profile, needed, at, python, scaffold, settle=settle)
+
+
+def _out_of_place(site: Path, *, settle: bool) -> list[str]:
+    """Return the packages to install once more, in this order, so that each undeclared conflict is settled by its rule."""
+    packages = installed_packages(site)
+    found = conflicts(packages)
+    unused = _strays(packages, found)
+    chosen = {c.path: c.owners[-1] for c in found if settle or c.path in unused}
+    if all(file_sha256(site / path) == sha256 for path, (_, sha256) in chosen.items()):
+        return []
+    return sorted({name for name, _ in chosen.values()})
+
+
+def _strays(packages: Iterable[InstalledPackage], found: Iterable[Conflict]) -> frozenset[str]:
+    contested = {conflict.path: [name for name, _ in conflict.owners] for conflict in found}
+    if not contested:
+        return frozenset()
+    return strays(contested, {p.name: [row.path for row in p.rows] for p in packages})
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:
@@ -82,13 +111,17 @@ def _read_back(
     at: Path,
     python: ChosenPython,
     scaffold: frozenset[str],
+    *,
+    settle: bool,
 ) -> Venv:
     """Read what was installed, and compare it with what was locked, declared and recorded."""
     site = site_packages_of(at, python)
     site_packages = site.relative_to(at).as_posix()
     packages = installed_packages(site)
     _require_locked(site, needed, packages)
-    winners = _winners(profile, conflicts(packages))
+    found = conflicts(packages)
+    unused = frozenset(c.path for c in found) if settle else _strays(packages, found)
+    winners = _winners(profile, found, unused)
     owned = owned_files(packages, site_packages, {path: package for path, (package, _) in winners.items()})
     tree = read_tree(at)
     require_whole(at, tree, owned, scaffold)
@@ -125,10 +158,12 @@ def _comparable(version: str) -> str:
         return version
 
 
-def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str, str]]:
+def _winners(
+    profile: Profile, found: Iterable[Conflict], unused: Collection[str]
+) -> dict[str, tuple[str, str]]:
     """Find the (package, sha256) that has each conflicting path, by the order that the profile declares.
 
-    Raises EnvspecError `file-conflict` where it declares none.
+    Of `unused` paths it is the last one by name. Raises EnvspecError `file-conflict` where neither decides.
     """
     precedence = {name: rank for rank, name in enumerate(profile.precedence)}
     winners: dict[str, tuple[str, str]] = {}
@@ -136,6 +171,8 @@ def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str
     for conflict in found:
         if (chosen := preferred(conflict, precedence)) is not None:
             winners[conflict.path] = chosen
+        elif conflict.path in unused:
+            winners[conflict.path] = conflict.owners[-1]
         else:
             undeclared.setdefault(tuple(name for name, _ in conflict.owners), []).append(conflict.path)
     if undeclared:
