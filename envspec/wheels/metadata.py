@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import zipfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,7 @@ _TIMEOUT = (10, 30)
 _WORKERS = 12
 
 
-class WheelMetadata(msgspec.Struct, frozen=True):
+class WheelMetadata(msgspec.Struct, frozen=True, dict=True):
     """The parts of METADATA that envspec reads."""
 
     name: str
@@ -40,7 +42,11 @@ class WheelMetadata(msgspec.Struct, frozen=True):
     extras: tuple[str, ...] = ()
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """`Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
+        """Return `Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
+        return self._parsed
+
+    @cached_property
+    def _parsed(self) -> tuple[Requirement, ...]:
         found = []
         for text in self.requires:
             try:
@@ -51,8 +57,8 @@ class WheelMetadata(msgspec.Struct, frozen=True):
 
 
 def parse_metadata(text: str) -> WheelMetadata:
-    """Read METADATA's text."""
-    raw, _ = parse_email(text)
+    """Read METADATA's text. The description, which may be long, stands behind the first empty line and is left out."""
+    raw, _ = parse_email(re.split(r"\r?\n\r?\n", text, maxsplit=1)[0])
     return WheelMetadata(
         name=raw.get("name", ""),
         version=raw.get("version", ""),
