@@ -73,6 +73,10 @@ def install_packages(plan: Plan, lock: Lock, generation: Generation, progress: P
         stage.result = f"{len(venv.packages)} packages, {files} files"
         if venv.winners:
             stage.result += f", {counted(len(venv.winners), 'file conflict')} settled as declared"
+        if venv.misrecorded:
+            stage.result += (
+                f", {counted(len(venv.misrecorded), 'file')} as in the wheel and not as its RECORD says"
+            )
     return venv
 
 

@@ -9,7 +9,8 @@ The tree is walked and the RECORDs are read once, at the end; later stages take 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -18,13 +19,13 @@ from packaging.version import InvalidVersion, Version
 from envspec.fs import file_sha256, walk
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, LockedPackage, render_lock
-from envspec.lock.selection import needed_packages
+from envspec.lock.selection import needed_files, needed_packages
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import counted
 from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
-from envspec.venv.inventory import Inventory, read_tree, require_whole, take_inventory
+from envspec.venv.inventory import Inventory, misrecorded, read_tree, require_whole, take_inventory
 from envspec.venv.owners import (
     Conflict,
     InstalledPackage,
@@ -33,6 +34,10 @@ from envspec.venv.owners import (
     owned_files,
     preferred,
 )
+from envspec.venv.record import in_venv
+from envspec.wheels.access import access_of
+from envspec.wheels.contents import kept_members
+from envspec.wheels.file import WheelMember
 from envspec.wheels.strays import strays
 
 
@@ -45,6 +50,8 @@ class Venv(msgspec.Struct, frozen=True):
     packages: tuple[InstalledPackage, ...]
     winners: tuple[tuple[str, str], ...]
     inventory: Inventory
+    misrecorded: tuple[str, ...] = ()
+    """Files about which the RECORD of their wheel is wrong. They are as the wheel holds them."""
 
 
 def install(
@@ -79,7 +86,17 @@ def install(
         add([name], again=True)
     for name in last:
         add([name])
-    return _read_back(profile, needed, at, python, scaffold, settle=settle)
+    archives = {package.name: file.sha256 for package, file in needed_files(lock, python)}
+    access = access_of(profile, uv)
+    return _read_back(
+        profile,
+        needed,
+        at,
+        python,
+        scaffold,
+        lambda package: kept_members(archives.get(package, ""), access),
+        settle=settle,
+    )
 
 
 def _out_of_place(site: Path, *, settle: bool) -> list[str]:
@@ -111,6 +128,7 @@ def _read_back(
     at: Path,
     python: ChosenPython,
     scaffold: frozenset[str],
+    archived: Callable[[str], tuple[WheelMember, ...]],
     *,
     settle: bool,
 ) -> Venv:
@@ -126,10 +144,15 @@ def _read_back(
     tree = read_tree(at)
     require_whole(at, tree, owned, scaffold)
     _require_winners(site, winners)
-    inventory = take_inventory(at, site_packages, tree, owned, packages)
-    return Venv(
-        at, site, packages, tuple((path, package) for path, (package, _) in winners.items()), inventory
-    )
+
+    @cache
+    def of_archive(package: str) -> dict[str, tuple[int, int]]:
+        return {in_venv(m.path, site_packages): (m.crc, m.size) for m in archived(package)}
+
+    wrong = misrecorded(at, tree, owned, of_archive)
+    inventory = take_inventory(at, site_packages, tree, owned | wrong, packages)
+    settled = tuple((path, package) for path, (package, _) in winners.items())
+    return Venv(at, site, packages, settled, inventory, tuple(sorted(wrong)))
 
 
 def _require_locked(

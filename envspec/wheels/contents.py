@@ -135,6 +135,19 @@ def contents_of(
     return found
 
 
+def kept_members(sha256: str, access: IndexAccess) -> tuple[WheelMember, ...]:
+    """Return a wheel's own list of its files, if it was read before; empty where it was not, or not as a whole."""
+    for kind in ("-full-whole", "-whole", "-full", ""):
+        try:
+            data = read_bytes(entry(_VERSION, sha256, f"{kind}.msgpack", access.scope))
+            members = msgspec.msgpack.decode(data, type=WheelContents).members
+        except (OSError, msgspec.DecodeError):
+            continue
+        if members:
+            return members
+    return ()
+
+
 def _remote(url: str, access: IndexAccess) -> Wheel:
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel  # requests takes long to import, and most answers are kept
