@@ -26,6 +26,7 @@ from envspec.wheels.file import (
     SetContents,
     WheelContents,
     WheelMember,
+    is_library,
     local_path,
 )
 from envspec.wheels.local import LocalWheel
@@ -204,12 +205,6 @@ def may_matter(package: str, path: str) -> bool:
     if package == "torch" or not is_library(path):
         return False
     return not package.startswith("nvidia-") or _may_jitlink(path)
-
-
-def is_library(path: str) -> bool:
-    """Whether a wheel's member is a shared library, by its name."""
-    name = path.rsplit("/", 1)[-1]
-    return name.endswith(".so") or ".so." in name
 
 
 def _may_jitlink(path: str) -> bool:

@@ -10,8 +10,7 @@ from envspec.check.rules import RULES
 from envspec.data.compatibility import without_cuda_family
 from envspec.report.findings import Finding, error, note, unknown, warning
 from envspec.report.remedies import AddToList, RemoveKey, RunCommand
-from envspec.wheels.contents import is_library
-from envspec.wheels.file import SetContents
+from envspec.wheels.file import SetContents, is_library
 
 _SHOWN = 4
 _SUFFIX = re.compile(r"(.+)-cu(\d\d)")
