@@ -64,6 +64,8 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mtime_ns: int
     inode: int
     mode: int
+    user: int = -1
+    """The number of the user who owns it; -1 where an older envspec wrote the row."""
 
     @property
     def permissions(self) -> int:
@@ -83,6 +85,8 @@ class StatCache(msgspec.Struct, frozen=True):
 
     venv: tuple[StatRow, ...]
     toolkit: tuple[StatRow, ...]
+    places: tuple[StatRow, ...] = ()
+    """The script and the directories of the output that decide what runs, by their path from its root."""
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -97,7 +101,7 @@ def read_tree(root: Path) -> dict[str, StatRow]:
     tree = {}
     for path, entry in walk(root):
         with contextlib.suppress(FileNotFoundError):  # gone since its directory was listed
-            tree[path] = _stat_row(path, entry.stat(follow_symlinks=False))
+            tree[path] = stat_row(path, entry.stat(follow_symlinks=False))
     return tree
 
 
@@ -106,8 +110,9 @@ def tree_stats(root: Path) -> tuple[StatRow, ...]:
     return tuple(row for _, row in sorted(read_tree(root).items()))
 
 
-def _stat_row(path: str, info: os.stat_result) -> StatRow:
-    return StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
+def stat_row(path: str, info: os.stat_result) -> StatRow:
+    """Return what the file system said of a path as a row."""
+    return StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode, info.st_uid)
 
 
 def take_inventory(
@@ -225,7 +230,7 @@ def require_whole(
 
 def with_own_files(inventory: Inventory, venv: Path, paths: Iterable[str]) -> Inventory:
     """Add files that envspec wrote into the venv, given relative to it, since the inventory was taken."""
-    stats = [_stat_row(path, (venv / path).lstat()) for path in paths]
+    stats = [stat_row(path, (venv / path).lstat()) for path in paths]
     rows = [
         FileRow(s.path, file_sha256(venv / s.path), s.size, bool(s.mode & 0o111), "", ENVSPEC, True)
         for s in stats
