@@ -17,7 +17,7 @@ import msgspec
 
 from envspec.fs import file_sha256
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_manifest, read_stat_cache
 from envspec.venv.inventory import FileRow, StatRow, read_tree
 from envspec.venv.owners import AddedPackage, Owners, added_package, dist_infos, distributions
 
@@ -66,7 +66,7 @@ def find_drift(
 ) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     detail("looking at every file")
     venv = _compare(generation.venv, manifest.files, cache.venv, check_contents, detail)
     toolchain = output.toolchains_dir / manifest.script.toolchain

@@ -9,14 +9,12 @@ from typing import TypeVar
 import msgspec
 
 from envspec.activation.values import ScriptValues
-from envspec.output.generations import STAT_CACHE
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding
 from envspec.venv.inventory import FileRow, StatCache
 
 VERSION = 1
 MAX_BYTES = 512 << 20
-STATS = STAT_CACHE
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +87,7 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """JSON for people and programs: the head indented, the lists with a row a line."""
+    """Return a manifest as JSON for people and programs: the head indented, the lists with a row a line."""
     head = msgspec.json.encode(msgspec.structs.replace(manifest, toolkit=(), files=()))
     text = msgspec.json.format(head, indent=1)
     return text.replace(b'"toolkit": []', b'"toolkit": ' + _lines(manifest.toolkit), 1).replace(
