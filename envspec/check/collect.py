@@ -20,6 +20,7 @@ from envspec.lock.targets import Target
 from envspec.report.errors import EnvspecError, error_words
 from envspec.report.rules import Missing
 from envspec.uv.run import Uv
+from envspec.wheels.access import IndexAccess, access_of
 from envspec.wheels.cache import NotKept
 from envspec.wheels.contents import read_all_contents
 from envspec.wheels.file import ResolvedFile, SetContents
@@ -50,13 +51,14 @@ def collect_facts(
     }
     files = _wheel_files(selection)
     notices: IndexNotices | Missing | None = kept_notices(given, uv)
-    wheels: _Wheels | Missing | None = _read_kept(files)
+    access = access_of(given.profile, uv)
+    wheels: _Wheels | Missing | None = _read_kept(files, access)
     if notices is None or wheels is None:
         on_progress("asking the index where the locked files lie")
         try:
             located = locate(given, uv, python)
             notices = located.notices
-            wheels = wheels or _read(_addressed(files, located), uv, on_progress)
+            wheels = wheels or _read(_addressed(files, located), access, on_progress, offline=uv.offline)
         except EnvspecError as error:
             missing = Missing(error_words(error))
             notices, wheels = notices or missing, wheels or missing
@@ -73,12 +75,13 @@ def collect_facts(
 def collect_selection(given: CheckInput, target: Target, uv: Uv, python: Path) -> Selection:
     """Return only what requires what, at which versions where the metadata can be had."""
     selection = selection_of(given.lock, target)
-    files = _wheel_files(selection)
+    files, access = _wheel_files(selection), access_of(given.profile, uv)
     try:
         try:
-            metadata = _metadata(files, uv)
+            metadata = _metadata(files, access, offline=uv.offline)
         except NotKept:
-            metadata = _metadata(_addressed(files, locate(given, uv, python)), uv)
+            addressed = _addressed(files, locate(given, uv, python))
+            metadata = _metadata(addressed, access, offline=uv.offline)
     except (EnvspecError, NotKept):
         return selection
     return with_metadata(selection, given.profile, metadata)
@@ -114,21 +117,29 @@ def _addressed(files: Mapping[str, ResolvedFile], located: Located) -> dict[str,
     return {name: there.get(file.sha256, file) for name, file in files.items()}
 
 
-def _read_kept(files: Mapping[str, ResolvedFile]) -> _Wheels | None:
+def _read_kept(files: Mapping[str, ResolvedFile], access: IndexAccess) -> _Wheels | None:
     try:
-        metadata = _metadata(files, None)
-        return _Wheels(metadata, read_all_contents(files, metadata, offline=True))
+        metadata = _metadata(files, access, offline=True)
+        return _Wheels(metadata, read_all_contents(files, metadata, access, offline=True))
     except NotKept:
         return None
 
 
-def _read(files: Mapping[str, ResolvedFile], uv: Uv, on_progress: Callable[[str], None]) -> _Wheels:
+def _read(
+    files: Mapping[str, ResolvedFile],
+    access: IndexAccess,
+    on_progress: Callable[[str], None],
+    *,
+    offline: bool,
+) -> _Wheels:
     on_progress(f"reading the metadata of {len(files)} wheels")
-    metadata = _metadata(files, uv)
+    metadata = _metadata(files, access, offline=offline)
     on_progress(f"reading the contents of {len(files)} wheels")
-    return _Wheels(metadata, read_all_contents(files, metadata, uv.offline))
+    return _Wheels(metadata, read_all_contents(files, metadata, access, offline=offline))
 
 
-def _metadata(files: Mapping[str, ResolvedFile], uv: Uv | None) -> dict[str, WheelMetadata]:
-    found = fetch_metadata(files.values(), offline=uv is None or uv.offline)
+def _metadata(
+    files: Mapping[str, ResolvedFile], access: IndexAccess, *, offline: bool
+) -> dict[str, WheelMetadata]:
+    found = fetch_metadata(files.values(), access, offline=offline)
     return {name: found[file.sha256] for name, file in files.items()}

@@ -18,19 +18,12 @@ from envspec.check.facts import CheckInput, IndexNotices
 from envspec.lock.graph import Graph, parse_uv_lock, with_hashes
 from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
+from envspec.wheels.access import INDEX_VARIABLES
 from envspec.wheels.cache import cache_dir, keep_bytes, read_bytes
 from envspec.wheels.file import ResolvedFile
 
 _FRESH_SECONDS = 3600
 # The variables by which a user of uv names other indexes; what a uv.toml says is seen when the hour is over.
-_INDEX_VARIABLES = (
-    "UV_DEFAULT_INDEX",
-    "UV_INDEX",
-    "UV_INDEX_URL",
-    "UV_EXTRA_INDEX_URL",
-    "UV_FIND_LINKS",
-    "UV_CONFIG_FILE",
-)
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -88,7 +81,7 @@ def _notices_path(given: CheckInput, uv: Uv) -> Path:
         given.lock.digest,
         given.profile.indexes,
         sources_of(given.profile),
-        [uv.env.get(name, "") for name in _INDEX_VARIABLES],
+        [uv.env.get(name, "") for name in INDEX_VARIABLES],
     )
     return cache_dir() / "notices" / f"{hashlib.sha256(msgspec.json.encode(asked)).hexdigest()}.json"
 

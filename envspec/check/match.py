@@ -16,6 +16,7 @@ from envspec.report.errors import EnvspecError, UsageError
 from envspec.torch_abi import exports as torch_exports
 from envspec.torch_abi.variants import broken_members
 from envspec.uv.run import Uv
+from envspec.wheels.access import IndexAccess, access_of
 from envspec.wheels.contents import contents_of
 from envspec.wheels.file import ResolvedFile
 from envspec.wheels.index import releases
@@ -72,7 +73,10 @@ def match(
         )
     on_progress(f"reading {len(chosen)} wheels")
     with ThreadPoolExecutor(_WORKERS) as pool:
-        rows = pool.map(lambda item: _row(package, item[0], item[1], target.machine, uv.offline), chosen)
+        access = access_of(profile, uv)
+        rows = pool.map(
+            lambda item: _row(package, item[0], item[1], target.machine, access, offline=uv.offline), chosen
+        )
         return MatchTable(
             package=package,
             machine=target.machine,
@@ -98,11 +102,13 @@ def _wheels(
             yield version, next(file for file in files if file.filename == best)
 
 
-def _row(package: str, version: Version, file: ResolvedFile, machine: str, offline: bool) -> MatchRow:
+def _row(
+    package: str, version: Version, file: ResolvedFile, machine: str, access: IndexAccess, *, offline: bool
+) -> MatchRow:
     table = torch_exports.load()
     try:
-        contents = contents_of(package, file, thorough=True, offline=offline)
-        metadata = fetch_metadata([file], offline=offline).get(file.sha256)
+        contents = contents_of(package, file, access, thorough=True, offline=offline)
+        metadata = fetch_metadata([file], access, offline=offline).get(file.sha256)
     except EnvspecError as error:
         return MatchRow(
             version=str(version), uploaded=file.uploaded[:10], fits=(), declares="", problem=error.what

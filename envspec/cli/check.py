@@ -12,7 +12,7 @@ from envspec.check.run import check_profile
 from envspec.cli.codes import allowed_codes
 from envspec.cli.options import allow_option, json_option, offline_option, profile_argument, python_option
 from envspec.cli.progress import make_progress
-from envspec.cli.show import show_report
+from envspec.cli.show import say, show_report
 from envspec.data.shipped import find_profile
 from envspec.profile import Profile, read_profile
 from envspec.report.findings import Report
@@ -52,7 +52,7 @@ def check_command(
         return
     result = fix_profile(path, target_of(asked, python), uv, resolving_python(asked, uv), check)
     for line in result.difference:
-        click.echo(line, err=as_json)
+        say(line, err=as_json)
     if not result.difference:
         click.echo(
             "nothing to fix: no error has a known fix" if result.report.errors else "nothing to fix",

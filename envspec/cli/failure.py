@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from envspec.cli.show import say
 from envspec.report.error_report import error_report
 from envspec.report.errors import EnvspecError, InternalError, Interrupted, Terminated, UsageError
 from envspec.report.findings import to_json
@@ -25,7 +26,7 @@ def tell(error: BaseException, command: str, *, as_json: bool) -> int:
         click.echo(to_json(error_report(command, ended)), nl=False)
     elif isinstance(ended, Interrupted):
         if ended.by_user:
-            click.echo(f"{ended.what}; {ended.why}", err=True)
+            say(f"{ended.what}; {ended.why}", err=True)
     else:
         click.echo(render_error(ended), err=True, nl=False)
     return int(ended.exit)

@@ -11,6 +11,7 @@ import msgspec
 from envspec.cli.render import render_report
 from envspec.report.errors import Exit
 from envspec.report.findings import Report, to_json
+from envspec.report.text import printable
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -21,11 +22,13 @@ def show(result: R, render: Callable[[R], str | Iterable[str]], *, as_json: bool
         click.echo(to_json(result), nl=False)
         return
     text = render(result)
-    if isinstance(text, str):
-        click.echo(text, nl=False)
-        return
-    for line in text:
-        click.echo(line)
+    for line in text.splitlines() if isinstance(text, str) else text:
+        say(line)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line. Whatever a wheel, an index, a manifest or a log put into it, it moves no cursor."""
+    click.echo(printable(line.expandtabs()), err=err)
 
 
 def show_report(report: Report, *, as_json: bool) -> None:

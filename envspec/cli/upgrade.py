@@ -20,7 +20,7 @@ from envspec.cli.options import (
 )
 from envspec.cli.progress import make_progress
 from envspec.cli.render import render_upgraded
-from envspec.cli.show import show
+from envspec.cli.show import say, show
 from envspec.data.shipped import find_profile
 from envspec.lock.ensure import LockPolicy
 from envspec.lock.model import LockChange
@@ -52,7 +52,7 @@ def upgrade_command(
 
     def confirm(changes: tuple[LockChange, ...]) -> bool:
         for change in changes:
-            click.echo(f"  {change}", err=as_json)
+            say(f"  {change}", err=as_json)
         return yes or click.confirm("build this?", err=as_json)
 
     request = BuildRequest(

@@ -30,6 +30,7 @@ from envspec.profile import Profile
 from envspec.report.errors import UsageError
 from envspec.uv.project import resolution_project
 from envspec.uv.run import Uv
+from envspec.wheels.access import access_of
 from envspec.wheels.file import ResolvedFile
 from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
@@ -81,7 +82,7 @@ def resolve(
         )
         exported = uv.export(project, python)
     graph = with_hashes(graph)
-    metadata = fetch_metadata(_relevant(graph, toolkit), offline=uv.offline)
+    metadata = fetch_metadata(_relevant(graph, toolkit), access_of(profile, uv), offline=uv.offline)
     verify_claims(profile, graph, metadata)
     records = list(contradictions(toolkit, graph, metadata)) if toolkit else []
     records += [
@@ -124,7 +125,7 @@ def _read_toolkit_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
         ) from None
     graph = with_hashes(parse_uv_lock((project / "uv.lock").read_text(encoding="utf-8")))
     meta = next((p for p in graph.packages if p.name == METAPACKAGE), None)
-    read = fetch_metadata(meta.wheels[:1] if meta else (), offline=uv.offline)
+    read = fetch_metadata(meta.wheels[:1] if meta else (), access_of(profile, uv), offline=uv.offline)
     require_components(profile, {extra for metadata in read.values() for extra in metadata.extras})
     return toolkit_set(profile, graph)
 

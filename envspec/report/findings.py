@@ -96,7 +96,16 @@ def report(command: str, subject: str, findings: Iterable[Finding]) -> Report:
 
 def to_json(value: msgspec.Struct) -> str:
     """The versioned JSON form of a report, with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    # JSON goes to terminals too: what msgspec does not escape, such as U+009B, may move a cursor there.
+    return "".join(map(_escaped, text)) + "\n" if not text.replace("\n", "").isprintable() else text + "\n"
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable() or letter == "\n":
+        return letter
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _finding(

@@ -17,7 +17,8 @@ from envspec.elf import Elf, ElfError, ElfIncomplete
 from envspec.report.errors import EnvspecError, error_words
 from envspec.report.rules import Missing
 from envspec.torch_abi.names import torch_names
-from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
+from envspec.wheels.access import IndexAccess
+from envspec.wheels.cache import NotKept, entry, keep_bytes, read_bytes
 from envspec.wheels.file import (
     Library,
     Member,
@@ -39,7 +40,11 @@ _SAMPLE_PREFIX_LIMIT = 160 << 10
 
 
 def read_all_contents(
-    files: Mapping[str, ResolvedFile], metadata: Mapping[str, WheelMetadata], offline: bool
+    files: Mapping[str, ResolvedFile],
+    metadata: Mapping[str, WheelMetadata],
+    access: IndexAccess,
+    *,
+    offline: bool,
 ) -> SetContents | Missing:
     """Read every wheel, in parallel; one that cannot be read makes the whole answer unknown, with its name.
 
@@ -49,11 +54,13 @@ def read_all_contents(
     with ThreadPoolExecutor(_WORKERS) as pool:
         work = [(name, file, name in extensions) for name, file in sorted(files.items())]
         try:
-            read = list(pool.map(partial(_contents, offline=offline), work))
+            read = list(pool.map(partial(_contents, access=access, offline=offline), work))
             shared = _shared_directories(read)
             for position, (name, file, thorough) in enumerate(work):
                 if read[position].sole_directory in shared:
-                    read[position] = contents_of(name, file, thorough=thorough, offline=offline, whole=True)
+                    read[position] = contents_of(
+                        name, file, access, thorough=thorough, offline=offline, whole=True
+                    )
         except EnvspecError as error:
             pool.shutdown(cancel_futures=True)
             return Missing(error_words(error))
@@ -90,20 +97,26 @@ class Wheel(Protocol):
     def ends_of_directory(self) -> tuple[str, ...] | None: ...
 
 
-def _contents(work: tuple[str, ResolvedFile, bool], *, offline: bool) -> WheelContents:
+def _contents(work: tuple[str, ResolvedFile, bool], *, access: IndexAccess, offline: bool) -> WheelContents:
     name, file, thorough = work
-    return contents_of(name, file, thorough=thorough, offline=offline)
+    return contents_of(name, file, access, thorough=thorough, offline=offline)
 
 
 def contents_of(
-    name: str, file: ResolvedFile, *, thorough: bool, offline: bool, whole: bool = False
+    name: str,
+    file: ResolvedFile,
+    access: IndexAccess,
+    *,
+    thorough: bool,
+    offline: bool,
+    whole: bool = False,
 ) -> WheelContents:
     """Return the contents of one wheel, from the cache or by ranged reads. Raises what reading a wheel raises.
 
     Of a pure wheel with a long list of files only the ends of the list are read, unless the `whole` is asked for.
     """
     kind = ("-full" if thorough else "") + ("-whole" if whole else "")
-    kept = cache_dir() / _VERSION / f"{file.sha256}{kind}.msgpack"
+    kept = entry(_VERSION, file.sha256, f"{kind}.msgpack", access.scope)
     try:
         return msgspec.msgpack.decode(read_bytes(kept), type=WheelContents)
     except (OSError, msgspec.DecodeError):
@@ -115,18 +128,18 @@ def contents_of(
         raise EnvspecError(
             "offline", f"{file.filename} was not read before, and the network was not to be used"
         )
-    wheel = _remote(file.url) if local is None else LocalWheel(local)
+    wheel = _remote(file.url, access) if local is None else LocalWheel(local)
     outside = None if whole or not file.filename.endswith("-none-any.whl") else contents_from_outside(wheel)
     found = outside or read_contents(wheel, name, thorough)
     keep_bytes(kept, msgspec.msgpack.encode(found))
     return found
 
 
-def _remote(url: str) -> Wheel:
+def _remote(url: str, access: IndexAccess) -> Wheel:
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel  # requests takes long to import, and most answers are kept
 
-    return RemoteWheel(url, shared_session())
+    return RemoteWheel(url, shared_session(access))
 
 
 def contents_from_outside(wheel: Wheel) -> WheelContents | None:

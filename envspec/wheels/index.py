@@ -8,8 +8,9 @@ from __future__ import annotations
 import html.parser
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -21,9 +22,12 @@ from envspec.profile import Profile
 from envspec.report.errors import ExternalError, UsageError
 from envspec.uv.project import UvProject, sources_of
 from envspec.uv.run import Uv
+from envspec.wheels.access import IndexAccess, access_of, realm_of
 from envspec.wheels.file import ResolvedFile, local_path
 
 _MAX_PAGE = 64 << 20
+_MAX_SIZE = 1 << 40
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 _TIMEOUT = (10, 60)
 
 
@@ -40,7 +44,7 @@ def releases(
             raise ExternalError(
                 "offline", f"the releases of {package} are on the index, and the network was not to be used"
             )
-        page = _page(package, registry)
+        page = _page(package, registry, access_of(profile, uv))
     else:
         page = _directory(package, local_path(registry))
     found: dict[Version, list[ResolvedFile]] = {}
@@ -100,29 +104,38 @@ def _directory(package: str, directory: Path | None) -> list[ResolvedFile]:
     return found
 
 
-def _page(package: str, index: str) -> list[ResolvedFile]:
+def _page(package: str, index: str, access: IndexAccess) -> list[ResolvedFile]:
     import requests
     from urllib3.exceptions import HTTPError
 
-    from envspec.wheels.ranged import shared_session
+    from envspec.wheels.ranged import refused, shared_session
 
     url = f"{index.rstrip('/')}/{package}/"
     accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
     try:
-        with shared_session().get(url, headers={"Accept": accept}, timeout=_TIMEOUT, stream=True) as answer:
+        session = shared_session(access)
+        with session.get(url, headers={"Accept": accept}, timeout=_TIMEOUT, stream=True) as answer:
+            if answer.status_code in (401, 403, 407):
+                raise refused(f"the releases of {package}", f"{answer.status_code} {answer.reason}")
             answer.raise_for_status()
             body = answer.raw.read(_MAX_PAGE, decode_content=True)
-            is_json = "json" in answer.headers.get("Content-Type", "")
-    except (requests.RequestException, HTTPError, OSError) as error:
+            at, kind = answer.url or url, answer.headers.get("Content-Type", "")
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
         raise ExternalError(
             "network", f"cannot read the releases of {package}", why=type(error).__name__
         ) from None
-    return _from_json(body, url) if is_json else _from_html(body.decode("utf-8", "replace"), url)
+    if "json" in kind:
+        return list(_from_json(body, at))
+    return list(_from_html(body.decode("utf-8", "replace"), at))
 
 
-class _File(msgspec.Struct, frozen=True, rename="kebab"):
-    """A file of a JSON page (PEP 691, PEP 700)."""
+class _Answer(msgspec.Struct):
+    """A page of PEP 691; each row is read by itself, so that one that is wrong does not hide the others."""
 
+    files: list[msgspec.Raw]
+
+
+class _Row(msgspec.Struct, rename="kebab"):
     filename: str
     url: str
     hashes: dict[str, str] = {}
@@ -131,28 +144,28 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
     yanked: bool | str = False
 
 
-class _Page(msgspec.Struct, frozen=True):
-    files: tuple[_File, ...]
-
-
-def _from_json(body: bytes, url: str) -> list[ResolvedFile]:
+def _from_json(body: bytes, page: str) -> Iterator[ResolvedFile]:
     try:
-        page = msgspec.json.decode(body, type=_Page)
-    except msgspec.DecodeError:
-        raise ExternalError(
-            "network", "the index answered with something that is not a list of files"
-        ) from None
-    return [
-        ResolvedFile(
-            filename=file.filename,
-            url=urljoin(url, file.url),
-            sha256=file.hashes.get("sha256", ""),
-            size=file.size or 0,
-            uploaded=(file.upload_time or "")[:19],
-        )
-        for file in page.files
-        if not file.yanked
-    ]
+        raws = msgspec.json.decode(body, type=_Answer).files
+    except (msgspec.DecodeError, RecursionError):
+        raws = [msgspec.Raw(b"null")]
+    rows = [row for row in map(_row, raws) if row is not None]
+    if raws and not rows:
+        raise ExternalError("network", "the index answered with something that is not a list of files")
+    for row in rows:
+        if not row.yanked:
+            file = listed(
+                page, row.filename, row.url, row.hashes.get("sha256", ""), row.size, row.upload_time
+            )
+            if file is not None:
+                yield file
+
+
+def _row(raw: msgspec.Raw) -> _Row | None:
+    try:
+        return msgspec.json.decode(raw, type=_Row)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class _Links(html.parser.HTMLParser):
@@ -166,20 +179,41 @@ class _Links(html.parser.HTMLParser):
             self.found.append(str(given["href"]))
 
 
-def _from_html(text: str, url: str) -> list[ResolvedFile]:
+def _from_html(text: str, page: str) -> Iterator[ResolvedFile]:
     parser = _Links()
     parser.feed(text)
-    files = []
     for link in parser.found:
-        parts = urlsplit(urljoin(url, link))
-        digest = parts.fragment.removeprefix("sha256=") if parts.fragment.startswith("sha256=") else ""
-        files.append(
-            ResolvedFile(
-                filename=unquote(parts.path).rsplit("/", 1)[-1],
-                url=parts._replace(fragment="").geturl(),
-                sha256=digest,
-                size=0,
-                uploaded="",
-            )
-        )
-    return files
+        address, _, fragment = link.partition("#")
+        name = unquote(address.partition("?")[0]).rsplit("/", 1)[-1]
+        digest = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
+        file = listed(page, name, address, digest, None, None)
+        if file is not None:
+            yield file
+
+
+def listed(
+    page: str, filename: str, url: str, sha256: str, size: int | None, uploaded: str | None
+) -> ResolvedFile | None:
+    """Return a file of an index page in a form that the rest may rely on; None for one that is no wheel at an http address.
+
+    An index is input of others: a hash is 64 hexadecimal digits or none, a size a plausible number or 0, a time of upload a
+    time or empty.
+    """
+    try:
+        parse_wheel_filename(filename)
+        address = urljoin(page, url)
+    except (InvalidWheelFilename, ValueError):
+        return None
+    if not realm_of(address) or not address.isprintable():
+        return None
+    digest = sha256.lower()
+    return ResolvedFile(
+        filename=filename,
+        url=address,
+        sha256=digest if re.fullmatch(r"[0-9a-f]{64}", digest) else "",
+        size=size if size is not None and 0 <= size < _MAX_SIZE else 0,
+        uploaded=uploaded[:19] if uploaded and _MOMENT.match(uploaded) else "",
+    )
+
+
+__all__ = ["index_of", "listed", "releases"]

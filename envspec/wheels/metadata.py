@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import zipfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +20,11 @@ from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envspec.report.errors import ExternalError
-from envspec.wheels.cache import NotKept, cache_dir, keep_bytes, read_bytes
+from envspec.wheels.cache import NotKept, entry, keep_bytes, read_bytes
 from envspec.wheels.file import local_path
 
 if TYPE_CHECKING:
+    from envspec.wheels.access import IndexAccess
     from envspec.wheels.file import ResolvedFile
 
 MAX_METADATA = 4 << 20
@@ -29,7 +32,7 @@ _TIMEOUT = (10, 30)
 _WORKERS = 12
 
 
-class WheelMetadata(msgspec.Struct, frozen=True):
+class WheelMetadata(msgspec.Struct, frozen=True, dict=True):
     """The parts of METADATA that envspec reads."""
 
     name: str
@@ -39,7 +42,11 @@ class WheelMetadata(msgspec.Struct, frozen=True):
     extras: tuple[str, ...] = ()
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """`Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
+        """Return `Requires-Dist`, parsed; lines that are not valid are left out, as installers do for old wheels."""
+        return self._parsed
+
+    @cached_property
+    def _parsed(self) -> tuple[Requirement, ...]:
         found = []
         for text in self.requires:
             try:
@@ -50,8 +57,8 @@ class WheelMetadata(msgspec.Struct, frozen=True):
 
 
 def parse_metadata(text: str) -> WheelMetadata:
-    """Read METADATA's text."""
-    raw, _ = parse_email(text)
+    """Read METADATA's text. The description, which may be long, stands behind the first empty line and is left out."""
+    raw, _ = parse_email(re.split(r"\r?\n\r?\n", text, maxsplit=1)[0])
     return WheelMetadata(
         name=raw.get("name", ""),
         version=raw.get("version", ""),
@@ -61,23 +68,23 @@ def parse_metadata(text: str) -> WheelMetadata:
     )
 
 
-def fetch_metadata(files: Iterable[ResolvedFile], *, offline: bool = False) -> dict[str, WheelMetadata]:
+def fetch_metadata(
+    files: Iterable[ResolvedFile], access: IndexAccess, *, offline: bool = False
+) -> dict[str, WheelMetadata]:
     """Return METADATA of each wheel, by its sha256.
 
     Raises ExternalError `network`, `offline` or `wheel-damaged`, and NotKept for a file of unknown address.
     """
     wanted = list(files)
-    store = cache_dir() / "metadata"
     with ThreadPoolExecutor(_WORKERS) as pool:
-        texts = pool.map(lambda file: _text(file, store, offline), wanted)
+        texts = pool.map(lambda file: _text(file, access, offline), wanted)
         return {file.sha256: parse_metadata(text) for file, text in zip(wanted, texts, strict=True)}
 
 
-def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
-    kept = store / f"{file.sha256}.txt"
-    if file.sha256:
-        with contextlib.suppress(OSError):
-            return read_bytes(kept).decode("utf-8", "replace")
+def _text(file: ResolvedFile, access: IndexAccess, offline: bool) -> str:
+    kept = entry("metadata", file.sha256, ".txt", access.scope)
+    with contextlib.suppress(OSError):
+        return read_bytes(kept).decode("utf-8", "replace")
     if not file.url:
         raise NotKept(file.filename)
     local = local_path(file.url)
@@ -87,9 +94,8 @@ def _text(file: ResolvedFile, store: Path, offline: bool) -> str:
             f"the metadata of {file.filename} is not in the cache, and the network was not to be used",
             fix="run once without --offline",
         )
-    text = _download(file) if local is None else _from_zip(_open(local), file.filename)
-    if file.sha256:
-        keep_bytes(kept, text.encode("utf-8", "replace"))
+    text = _download(file, access) if local is None else _from_zip(_open(local), file.filename)
+    keep_bytes(kept, text.encode("utf-8", "replace"))
     return text
 
 
@@ -102,13 +108,13 @@ def _open(path: Path) -> io.BufferedReader:
         ) from None
 
 
-def _download(file: ResolvedFile) -> str:
+def _download(file: ResolvedFile, access: IndexAccess) -> str:
     import requests
 
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel
 
-    session = shared_session()
+    session = shared_session(access)
     try:
         with session.get(f"{file.url}.metadata", timeout=_TIMEOUT, stream=True) as answer:
             if answer.status_code == 200:

@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from envspec.report.errors import ExternalError
+from envspec.wheels.access import IndexAccess
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -45,21 +46,44 @@ def new_session() -> requests.Session:
     return session
 
 
+class _IndexAuth(requests.auth.AuthBase):
+    """Sends an index's credentials to its own realm, and those of netrc to theirs."""
+
+    def __init__(self, access: IndexAccess) -> None:
+        self._access = access
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url = request.url or ""
+        known = self._access.of(url)
+        pair = (known.user, known.password) if known else requests.utils.get_netrc_auth(url)
+        return requests.auth.HTTPBasicAuth(*pair)(request) if pair else request
+
+
 @cache
-def shared_session() -> requests.Session:
-    """Return the session of this process. It trusts the same certificates as uv ($SSL_CERT_FILE)."""
+def shared_session(access: IndexAccess) -> requests.Session:
+    """Return the session of this process for some indexes. It trusts the same certificates as uv ($SSL_CERT_FILE)."""
     session = new_session()
+    session.auth = _IndexAuth(access)
     if os.environ.get("SSL_CERT_FILE"):
         session.verify = os.environ["SSL_CERT_FILE"]
     return session
 
 
+def refused(what: str, status: str) -> ExternalError:
+    """Return the error for an index that wants other credentials, or forbids; `status` is `401 Unauthorized`."""
+    return ExternalError(
+        "index-refused",
+        f"the package index refused {what}: {status}",
+        fix="give uv the index's credentials: UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or netrc",
+    )
+
+
 class RangedFile:
     """The file at `url`. Opening it reads its end, `tail`, which begins at `tail_at`; `size` is in bytes.
 
-    Opening and reading raise ExternalError: `wheel-unreachable` (no connection, or it broke), `wheel-refused` (the server
-    answered with an error), `wheel-no-ranges` (it knows no ranges and the file is too large to take whole), `wheel-broken`
-    (the answer is not what was asked for).
+    Opening and reading raise ExternalError: `wheel-unreachable` (no connection, or it broke), `index-refused` (it wants other
+    credentials), `wheel-refused` (the server answered with an error), `wheel-no-ranges` (it knows no ranges and the file is
+    too large to take whole), `wheel-broken` (the answer is not what was asked for).
     """
 
     def __init__(self, url: str, session: requests.Session) -> None:
@@ -130,6 +154,8 @@ class RangedFile:
         if response.status_code not in (200, 206):
             status = f"{response.status_code} {response.reason}"
             response.close()
+            if response.status_code in (401, 403, 407):
+                raise refused(self.name, status)
             raise ExternalError(
                 "wheel-refused", "the server does not give the wheel", where=self.name, why=status
             )

@@ -106,7 +106,7 @@ DRIFTS: dict[str, tuple[Callable[[Path, Path], object], str, tuple[str, ...]]] =
         "  SITE/app/__init__.py\n  SITE/app/data/table.txt\n  SITE/app/late.py\n" + REPAIR,
         ("app",),
     ),
-    "a contested file is gone": (
+    "a conflicting file is gone": (
         lambda out, site: (site / "shared/__init__.py").unlink(),
         "error[drift-missing]: 1 file of second is missing\n  SITE/shared/__init__.py\n" + REPAIR,
         ("shared/__init__.py",),

@@ -455,7 +455,7 @@ def test_the_installed_wheel_finds_its_templates_and_profiles(
         ).stdout
 
     assert re.fullmatch(r"envspec, version \d+\.\d+\.\d+\n", call("--version"))
-    shipped = dict(line.split("\t") for line in call("profiles").splitlines())
+    shipped = {row["name"]: row["path"] for row in json.loads(call("profiles", "--json"))["profiles"]}
     assert Path(shipped["rtx-pro-6000"]).read_text().startswith("# SGLang on an RTX PRO 6000")
     assert str(installed.parents[1]) in shipped["rtx-pro-6000"]
     assert Path(shipped["rtx-pro-6000"]).with_suffix(".lock").is_file()

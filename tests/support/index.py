@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import secrets
@@ -20,6 +21,8 @@ class LoopbackIndex:
     """What the index says; it may be changed while the index is running.
 
     `yanked` maps file names to reasons, `uploaded` file names to moments (RFC 3339); files in `gone` are not there any more.
+    With `credentials` (`user:password`) everybody else is refused with `refusal`; `refused` counts them. `answer` stands in
+    for every list of files, as it is.
     `html`: it speaks PEP 503 instead, as older indexes do. `asked` are the paths that were asked for, without the index's
     own part.
     """
@@ -32,9 +35,15 @@ class LoopbackIndex:
         self.gone: set[str] = set()
         self.html = False
         self.asked: list[str] = []
+        self.credentials = ""
+        self.refusal = 401
+        self.refused = 0
+        self.answer: bytes | None = None
 
     def page(self, package: str) -> bytes | None:
         """Return the list of files of a package, None if there is none."""
+        if self.answer is not None:
+            return self.answer
         paths = [
             path
             for path in sorted(self.directory.glob("*.whl"))
@@ -76,6 +85,14 @@ def serve_index(directory: Path) -> Iterator[LoopbackIndex]:
         def do_GET(self) -> None:
             index.asked.append(self.path.removeprefix(f"/{token}"))
             parts = self.path.strip("/").split("/")
+            wanted = "Basic " + base64.b64encode(index.credentials.encode()).decode()
+            if index.credentials and self.headers.get("Authorization") != wanted:
+                index.refused += 1
+                self.send_response(index.refusal)
+                self.send_header("WWW-Authenticate", 'Basic realm="index"')
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             body = None
             kind = "application/vnd.pypi.simple.v1+json"
             if parts[:2] == [token, "simple"] and len(parts) == 3:

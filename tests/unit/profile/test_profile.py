@@ -248,6 +248,29 @@ def test_extends_merges_tables_and_replaces_lists(tmp_path: Path) -> None:
     assert [p.name for p in profile.sources] == ["child.toml", "base.toml"]
 
 
+def test_a_key_by_its_old_name_means_the_same_and_is_remembered(tmp_path: Path) -> None:
+    old = read_profile(write(tmp_path, MINIMAL + "[install]\nwinners = ['a']\n"))
+    new = read_profile(write(tmp_path, MINIMAL + "[install]\nprecedence = ['a']\n"))
+    assert (old.precedence, old.digest, old.lock_digest) == (("a",), new.digest, new.lock_digest)
+    assert old.old_keys == (("install.winners", "install.precedence"),) and new.old_keys == ()
+
+
+def test_a_key_by_both_names_is_refused(tmp_path: Path) -> None:
+    both = MINIMAL + "[install]\nwinners = ['a']\nprecedence = ['b']\n"
+    assert refused(tmp_path, both) == (
+        "error[profile-value]: install.winners is the old name of install.precedence, and both are there\n"
+        "  p.toml\n"
+        "  fix: keep install.precedence\n"
+    )
+
+
+@pytest.mark.parametrize(("base", "own"), [("winners", "precedence"), ("precedence", "winners")])
+def test_the_extending_profile_wins_whichever_name_it_uses(tmp_path: Path, base: str, own: str) -> None:
+    write(tmp_path, MINIMAL + f"[install]\n{base} = ['a']\n", "base.toml")
+    path = write(tmp_path, f'extends = "base.toml"\n[install]\n{own} = ["b"]\n', "child.toml")
+    assert read_profile(path).precedence == ("b",)
+
+
 def test_extends_that_turn_in_a_circle_are_refused(tmp_path: Path) -> None:
     write(tmp_path, 'extends = "p.toml"\n', "other.toml")
     assert refused(tmp_path, 'extends = "other.toml"\n').startswith(

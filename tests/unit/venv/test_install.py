@@ -25,7 +25,7 @@ WriteProfile = Callable[..., Profile]
 
 
 @pytest.fixture
-def contested(tmp_path: Path) -> None:
+def conflicting(tmp_path: Path) -> None:
     """Two packages with one path of different and one of equal content, and a third that wants both."""
     wheels = tmp_path / "wheels"
     same = {"shared/same.py": "same = True\n"}
@@ -39,7 +39,7 @@ def build(profile: Profile, uv: Uv, python: ChosenPython, at: Path) -> tuple[Loc
     return lock, install(profile, lock, python, uv, at / "venv", at / "work")
 
 
-@pytest.mark.usefixtures("contested")
+@pytest.mark.usefixtures("conflicting")
 def test_the_declared_winner_is_on_disk(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
@@ -56,7 +56,7 @@ def test_the_declared_winner_is_on_disk(
         ]
 
 
-@pytest.mark.usefixtures("contested")
+@pytest.mark.usefixtures("conflicting")
 def test_a_contest_without_winner_is_refused(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
@@ -71,7 +71,7 @@ def test_a_contest_without_winner_is_refused(
     )
 
 
-@pytest.mark.usefixtures("contested")
+@pytest.mark.usefixtures("conflicting")
 def test_a_wheel_with_other_bytes_than_locked_is_refused(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
@@ -101,7 +101,7 @@ def test_an_empty_record_and_extra_rows_are_read(tmp_path: Path) -> None:
     assert conflicts([package, package]) == ()
 
 
-@pytest.mark.usefixtures("contested")
+@pytest.mark.usefixtures("conflicting")
 def test_locks_are_byte_identical_and_keep_what_fits(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:
@@ -121,7 +121,7 @@ def test_locks_are_byte_identical_and_keep_what_fits(
     ] == ["2.0"]
 
 
-@pytest.mark.usefixtures("contested")
+@pytest.mark.usefixtures("conflicting")
 def test_pip_installs_the_lock_too(
     tmp_path: Path, local_profile: WriteProfile, uv: Uv, python: ChosenPython
 ) -> None:

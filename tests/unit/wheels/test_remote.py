@@ -185,7 +185,7 @@ BROKEN: dict[str, tuple[Callable[[bytes], bytes], Answer, str]] = {
     "nothing": (lambda _: b"", without_ranges, "wheel-broken"),
     "cut": (lambda data: data[:-30], with_ranges, "wheel-broken"),
     "absent": (lambda data: data, lambda h, _: send(h, 404, b""), "wheel-refused"),
-    "forbidden": (lambda data: data, lambda h, _: send(h, 403, b""), "wheel-refused"),
+    "forbidden": (lambda data: data, lambda h, _: send(h, 403, b""), "index-refused"),
     "no range named": (lambda data: data, lambda h, d: send(h, 206, d[-9:]), "wheel-broken"),
     "another range": (
         lambda data: data,
