@@ -7,6 +7,7 @@ that finds nothing to do leaves the log of the build before it. Secrets are mask
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import shlex
 import sys
@@ -142,4 +143,5 @@ def build_log(environ: Mapping[str, str], shown: Progress) -> Iterator[tuple[Bui
 def _head() -> Iterator[str]:
     yield f"envspec {__version__}, {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
     yield f"$ {shlex.join(sys.argv)}"
-    yield f"Python {platform.python_version()}, {platform.platform()}"
+    kernel = os.uname()  # platform.platform() reads all of the interpreter's file to tell a little more
+    yield f"Python {platform.python_version()}, {kernel.sysname} {kernel.release} {kernel.machine}"
