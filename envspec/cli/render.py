@@ -140,6 +140,8 @@ def count_repaired(done: Repaired) -> str:
         parts.append(f"{counted(done.toolkit, 'file')} of CUDA_HOME put back")
     if done.script:
         parts.append("the environment script written")
+    if done.places:
+        parts.append(f"{', '.join(done.places)} put right")
     return ", ".join(parts) or "nothing to repair"
 
 
