@@ -21,7 +21,7 @@ from envspec.integrity.bytecode import ByteCode, compare_bytecode
 from envspec.integrity.places import Places, compare_places, is_foreign, places_of
 from envspec.integrity.shadowing import Locked
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_manifest, read_stat_cache
 from envspec.venv.inventory import FileRow, StatRow, read_tree
 from envspec.venv.owners import UV, AddedPackage, Owners, added_package, dist_infos, distributions
 from envspec.venv.usable import unusable_python
@@ -83,7 +83,7 @@ def find_drift(
 ) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     places = places_of(output, generation, manifest.script.site_packages, manifest.script.toolchain)
     owner = output.root.stat().st_uid
     detail("looking at every file")

@@ -22,7 +22,7 @@ from envspec.integrity.locked_files import LockedFiles
 from envspec.integrity.places import mend_places
 from envspec.integrity.venv_files import VenvFiles
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_stat_cache
 from envspec.profile.model import Index
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Report
@@ -65,7 +65,7 @@ def repair(
 ) -> Repaired:
     """Repair a generation in place. Raises EnvspecError `repair-impossible` and whatever uv fails with."""
     manifest, drift = find_drift(output, generation, check_contents=request.check_contents, detail=detail)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     unwanted = _unwanted(manifest, drift, prune=request.prune)
     remove_tree(output.work)
     try:
@@ -89,7 +89,7 @@ def repair(
         _renewed(toolchain, cache.toolkit, manifest.toolkit, frozenset()),
         cache.places,
     )
-    write_synced(generation.path / STATS, msgspec.msgpack.encode(fresh))
+    write_synced(generation.stat_cache, msgspec.msgpack.encode(fresh))
     if drift or unwanted:
         sync_file_system(generation.path)
     names = {package.name for package in manifest.packages}

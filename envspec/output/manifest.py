@@ -13,14 +13,12 @@ from envspec import __version__
 from envspec.activation.script import render_script, script_sha256
 from envspec.activation.values import ScriptValues
 from envspec.host.python import minor_of
-from envspec.output.generations import STAT_CACHE
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding
 from envspec.venv.inventory import FileRow, StatCache, environment_digest
 
 VERSION = 1
 MAX_BYTES = 512 << 20
-STATS = STAT_CACHE
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +93,7 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """JSON for people and programs: the head indented, the lists with a row a line."""
+    """Return a manifest as JSON for people and programs: the head indented, the lists with a row a line."""
     head = msgspec.json.encode(msgspec.structs.replace(manifest, toolkit=(), files=()))
     text = msgspec.json.format(head, indent=1)
     return text.replace(b'"toolkit": []', b'"toolkit": ' + _lines(manifest.toolkit), 1).replace(

@@ -25,12 +25,12 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from envspec.fs import file_sha256, is_bytecode, read_start, walk
+from envspec.fs import file_crc32, file_sha256, is_bytecode, read_start, walk
 from envspec.report.errors import EnvspecError
 from envspec.venv.owners import ENVSPEC, UV, Distribution, OwnedFile, is_installer_file
 
@@ -130,6 +130,28 @@ def take_inventory(
     rows = tuple(_file_row(venv, row, owned, launchers) for _, row in sorted(tree.items()))
     _require_unmodified(venv, rows, tree, owned)
     return Inventory(rows, tuple(tree[row.path] for row in rows))
+
+
+def misrecorded(
+    venv: Path,
+    tree: Mapping[str, StatRow],
+    owned: Mapping[str, OwnedFile],
+    archived: Callable[[str], Mapping[str, tuple[int, int]]],
+) -> dict[str, OwnedFile]:
+    """Find files about which their wheel's RECORD is wrong: of another size than it says, and just what the wheel holds.
+
+    `archived` tells what the archive itself says of a package's files: (CRC-32, size) by path in the venv. Return what is true
+    of them. A file that is neither what RECORD nor what the archive says is left to `take_inventory`.
+    """
+    found = {}
+    for path, file in owned.items():
+        row = tree.get(path)
+        if row is None or file.size in (-1, row.size) or not stat.S_ISREG(row.mode):
+            continue
+        crc, size = archived(file.package).get(path, (-1, -1))
+        if size == row.size and file_crc32(venv / path) == crc:
+            found[path] = OwnedFile(file.package, file_sha256(venv / path), size)
+    return found
 
 
 def _file_row(
