@@ -38,7 +38,7 @@ test-real: $(BIN)/envspec ## tests on real wheels, downloaded once into uv's cac
 
 .PHONY: test-faults
 test-faults: $(BIN)/envspec ## kills, full disks, lost networks: a few of each kind
-	$(BIN)/python -m pytest $(PYTEST) tests/faults
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST) tests/faults
 
 .PHONY: test-all
 test-all: deps test test-real test-faults ## every lane

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -144,6 +145,15 @@ def read_start(path: Path, most: int) -> bytes:
 
 
 _CHUNK = 1 << 20
+
+
+def file_crc32(path: Path) -> int:
+    """Return the CRC-32 of a file, as zip archives have it."""
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return crc
 
 
 def file_sha256(path: Path) -> str:

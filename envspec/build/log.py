@@ -7,6 +7,7 @@ that finds nothing to do leaves the log of the build before it. Secrets are mask
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import shlex
 import sys
@@ -39,9 +40,9 @@ class BuildLog:
         self._secrets = secrets_of(environ)
         self._first: list[str] = []
         self._last: deque[str] = deque()
-        self._room = _FIRST
+        self._left = _FIRST
         self._kept = 0
-        self._left_out = 0
+        self._omitted = 0
         self.commands = CommandText(self.write, output=True, most_output=_OUTPUT)
         for line in _head():
             self.write(line)
@@ -50,21 +51,21 @@ class BuildLog:
         """Add a line. The first and the last megabytes of a log that is too long are kept."""
         line = printable(self._secrets.masked(line))
         size = len(line) + 1
-        if self._room >= size:
-            self._room -= size
+        if self._left >= size:
+            self._left -= size
             self._first.append(line)
             return
-        self._room = 0
+        self._left = 0
         self._last.append(line)
         self._kept += size
         while self._kept > _LAST:
             self._kept -= len(self._last.popleft()) + 1
-            self._left_out += 1
+            self._omitted += 1
 
     @property
     def text(self) -> str:
         """Return the whole log."""
-        gap = [f"[{self._left_out} lines are left out]"] if self._left_out else []
+        gap = [f"[{self._omitted} lines are left out]"] if self._omitted else []
         return "\n".join([*self._first, *gap, *self._last]) + "\n"
 
     @contextlib.contextmanager
@@ -142,4 +143,5 @@ def build_log(environ: Mapping[str, str], shown: Progress) -> Iterator[tuple[Bui
 def _head() -> Iterator[str]:
     yield f"envspec {__version__}, {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
     yield f"$ {shlex.join(sys.argv)}"
-    yield f"Python {platform.python_version()}, {platform.platform()}"
+    kernel = os.uname()  # platform.platform() reads all of the interpreter's file to tell a little more
+    yield f"Python {platform.python_version()}, {kernel.sysname} {kernel.release} {kernel.machine}"

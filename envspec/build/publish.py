@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 
 import msgspec
@@ -12,18 +11,18 @@ from envspec.activation.startup_pth import pth_files
 from envspec.activation.values import ScriptValues
 from envspec.build.plan import Plan
 from envspec.fs import file_sha256, remove_tree
-from envspec.host.python import ChosenPython
+from envspec.integrity.places import places_of
 from envspec.lock.ensure import LockOutcome, lock_on_disk
 from envspec.lock.selection import needed_files
 from envspec.output.generations import Generation
-from envspec.output.manifest import BuildInputs, Manifest, ManifestPackage, TreeRow, encode
+from envspec.output.manifest import BuildInputs, Manifest, ManifestPackage, TreeRow, digest_of, encode
 from envspec.report.errors import StageError, UsageError
 from envspec.report.findings import Finding
 from envspec.report.progress import Progress
 from envspec.toolkit.layout import STUB
 from envspec.toolkit.toolchain import Toolchain
 from envspec.venv.install import Venv
-from envspec.venv.inventory import Inventory, StatCache, environment_digest, tree_stats, with_own_files
+from envspec.venv.inventory import Inventory, StatCache, tree_stats, with_own_files
 from envspec.venv.owners import ENVSPEC
 
 
@@ -53,9 +52,10 @@ def publish_generation(plan: Plan, built: BuiltGeneration, progress: Progress) -
         )
         manifest = build_manifest(plan, built, inventory)
         require_digest(manifest.digest, plan.request.expected)
-        stat_cache = msgspec.msgpack.encode(StatCache(inventory.stats, tree_stats(built.toolchain.path)))
+        places = places_of(plan.output, built.generation, built.script.site_packages, built.script.toolchain)
+        cache = StatCache(inventory.stats, tree_stats(built.toolchain.path), places)
         with lock_on_disk(plan.profile, built.lock):
-            plan.output.publish(built.generation, encode(manifest), stat_cache)
+            plan.output.publish(built.generation, encode(manifest), msgspec.msgpack.encode(cache))
         remove_tree(plan.output.work)
         stage.result = f"generation {built.generation.number} is current, {manifest.digest[:19]}"
     return manifest.digest
@@ -64,8 +64,8 @@ def publish_generation(plan: Plan, built: BuiltGeneration, progress: Progress) -
 def build_manifest(plan: Plan, built: BuiltGeneration, inventory: Inventory) -> Manifest:
     """Return the manifest of a generation; `inventory` lists all files of its venv."""
     toolkit = tree_rows(built.toolchain)
-    return Manifest(
-        digest=digest_of(inventory, plan.python, toolkit, script_sha256(built.script)),
+    manifest = Manifest(
+        digest="",
         profile=plan.profile.name,
         built=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         inputs=built.inputs,
@@ -75,6 +75,7 @@ def build_manifest(plan: Plan, built: BuiltGeneration, inventory: Inventory) -> 
         toolkit_packages=built.toolchain.tree.owners(),
         script=built.script,
         script_sha256=file_sha256(built.generation.script),
+        neutral_script_sha256=script_sha256(built.script),
         uv=plan.uv.version(),
         packages=tuple(
             ManifestPackage(p.name, p.version, f.filename, f.sha256, f.size)
@@ -87,19 +88,7 @@ def build_manifest(plan: Plan, built: BuiltGeneration, inventory: Inventory) -> 
         toolkit=toolkit,
         files=inventory.rows,
     )
-
-
-def digest_of(
-    inventory: Inventory, python: ChosenPython, toolkit: tuple[TreeRow, ...], script_sha256: str
-) -> str:
-    """Return the environment digest of what is on disk."""
-    return environment_digest(
-        inventory.rows,
-        python_minor=python.minor,
-        machine=python.machine,
-        toolchain=hashlib.sha256(msgspec.json.encode(toolkit)).hexdigest(),
-        script_sha256=script_sha256,
-    )
+    return msgspec.structs.replace(manifest, digest=digest_of(manifest))
 
 
 def tree_rows(toolchain: Toolchain) -> tuple[TreeRow, ...]:

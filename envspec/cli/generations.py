@@ -13,7 +13,7 @@ from envspec.cli.render import render_gc, render_generations
 from envspec.cli.show import show
 from envspec.output.directory import current_generation
 from envspec.output.history import collect, list_generations, rollback
-from envspec.output.manifest import read_head
+from envspec.output.manifest import read_manifest
 
 
 class CurrentGeneration(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,5 +69,5 @@ def digest_command(out: Path, as_json: bool) -> None:
 def _current(command: str, out: Path) -> CurrentGeneration:
     generation = current_generation(out)[1]
     return CurrentGeneration(
-        command=command, generation=generation.number, digest=read_head(generation.manifest).digest
+        command=command, generation=generation.number, digest=read_manifest(generation.manifest).digest
     )

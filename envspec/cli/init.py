@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import msgspec
 
 from envspec.cli.options import json_option
-from envspec.cli.render import render_started
 from envspec.cli.show import show
 from envspec.data.gpus import Gpu, gpu_reported, gpu_typed, known_gpus
 from envspec.fs import write_synced
@@ -78,7 +79,13 @@ def init_command(file: Path, gpu_name: str, stack_name: str, as_json: bool) -> N
         gpu=gpu.name,
         arch=str(gpu.compiles_for),
     )
-    show(started, render_started, as_json=as_json)
+    show(started, _lines, as_json=as_json)
+
+
+def _lines(started: Started) -> Iterator[str]:
+    """Yield what was written, and the line that a user types next."""
+    file = started.profile
+    yield f"{file}: {started.stack} for {started.gpu} ({started.arch}); next: envspec build {shlex.quote(file)}"
 
 
 def _stack(name: str) -> Stack:

@@ -10,9 +10,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from envspec.cli.progress import seconds
 from envspec.report.findings import Finding
-from envspec.report.progress import Stage
+from envspec.report.progress import Stage, seconds
 from envspec.report.text import note_text
 
 

@@ -9,13 +9,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from envspec.report.findings import Finding
-from envspec.report.progress import Progress, Stage
+from envspec.report.progress import Progress, Stage, seconds
 from envspec.report.text import note_text
-
-
-def seconds(since: float) -> str:
-    """Return the time that has passed since a moment of the monotonic clock, for people."""
-    return f"{time.monotonic() - since:.1f} s"
 
 
 class PlainProgress:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from envspec.check.match import MatchTable
     from envspec.cli.built import Built
     from envspec.cli.check_names import CheckNames
-    from envspec.cli.init import Started
-    from envspec.cli.why import Requirers
     from envspec.integrity.repair import Repaired
     from envspec.output.difference import Difference
     from envspec.output.history import GcResult, GenerationList
@@ -94,26 +92,12 @@ def _source_line(script: str) -> str:
     return f"source {shlex.quote(str(path))}"
 
 
-def render_started(started: Started) -> Iterator[str]:
-    """Yield what was written, and the line that a user types next."""
-    file = started.profile
-    yield f"{file}: {started.stack} for {started.gpu} ({started.arch}); next: envspec build {shlex.quote(file)}"
-
-
 def render_checks(found: CheckNames) -> Iterator[str]:
     """Yield one line for each check or probe."""
     width = max(len(row.name) for row in found.checks)
     for row in found.checks:
         remark = " (slow)" if row.slow else f" ({', '.join(row.packages)})" if row.packages else ""
         yield f"{row.name:<{width}}  {row.means}{remark}"
-
-
-def render_requirers(found: Requirers) -> Iterator[str]:
-    """Yield one line for each path to the profile, then what overrides the version."""
-    yield from found.paths
-    for override in found.overrides:
-        yield f"overridden to {override.version}: {override.reason}"
-        yield from (f"  {path}" for path in override.dependency_paths)
 
 
 def render_match(table: MatchTable, torch: str | None) -> Iterator[str]:
@@ -156,6 +140,8 @@ def count_repaired(done: Repaired) -> str:
         parts.append(f"{counted(done.toolkit, 'file')} of CUDA_HOME put back")
     if done.script:
         parts.append("the environment script written")
+    if done.places:
+        parts.append(f"{', '.join(done.places)} put right")
     return ", ".join(parts) or "nothing to repair"
 
 

@@ -18,6 +18,7 @@ from envspec.host.commands import Command, announce
 from envspec.output.directory import current_generation
 from envspec.output.manifest import read_head
 from envspec.report.errors import UsageError
+from envspec.venv.usable import unusable_python
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -34,9 +35,16 @@ def run_command(out: Path, command: tuple[str, ...]) -> None:
 def _become(out: Path, command: Sequence[str]) -> NoReturn:
     """Replace this process with `command` in the environment of `out`; it keeps the pid, so signals reach it.
 
-    Raises UsageError `output-missing`, `output-unbuilt` or `command-not-found`.
+    Raises UsageError `output-missing`, `output-unbuilt`, `environment-python` or `command-not-found`.
     """
     generation = current_generation(out)[1]
+    if reason := unusable_python(generation.venv):
+        raise UsageError(
+            "environment-python",
+            f"the environment's interpreter {reason}",
+            where=str(generation.venv / "bin" / "python"),
+            fix="install the Python that it was built with again, or build again",
+        )
     values = read_head(generation.manifest).script
     environment = process_environment(values, generation.path, os.environ)
     found = shutil.which(command[0], path=environment.get("PATH"))

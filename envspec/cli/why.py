@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 
 import click
 import msgspec
@@ -13,7 +14,6 @@ from envspec.check.facts import dependency_paths
 from envspec.check.input import read_input, target_of
 from envspec.cli.options import json_option, offline_option, profile_argument, python_option
 from envspec.cli.progress import make_progress
-from envspec.cli.render import render_requirers
 from envspec.cli.show import show
 from envspec.data.shipped import find_profile
 from envspec.lock.model import OverrideRecord
@@ -64,4 +64,12 @@ def why_command(package: str, profile: str, python: str | None, as_json: bool, o
         paths=dependency_paths(selection, name, _MOST),
         overrides=tuple(o for o in lock.overrides if o.name == name),
     )
-    show(found, render_requirers, as_json=as_json)
+    show(found, _lines, as_json=as_json)
+
+
+def _lines(found: Requirers) -> Iterator[str]:
+    """Yield one line for each path to the profile, then what overrides the version."""
+    yield from found.paths
+    for override in found.overrides:
+        yield f"overridden to {override.version}: {override.reason}"
+        yield from (f"  {path}" for path in override.dependency_paths)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envspec.diagnose.evidence import Kind
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.phrases import pattern
 from envspec.diagnose.problems import Problem
 from envspec.diagnose.reading import Observed

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from envspec.diagnose.knowledge import Family
-    from envspec.diagnose.lines import LogLine
-
-
-class Kind(str, Enum):
-    """The kinds of evidence, by who reports them."""
-
-    COMPILER = "compiler"
-    LINKER = "linker"
-    LOADER = "loader"
-    TOOLCHAIN = "toolchain"
-    SHELL = "shell"
-    DRIVER = "driver"
-    CUDA = "cuda"
-    MEMORY = "memory"
-    RESOLVER = "resolver"
-    INSTALLER = "installer"
-    NETWORK = "network"
-    FILESYSTEM = "filesystem"
-    COMMUNICATION = "communication"
-    MODEL = "model"
-    CONFIGURATION = "configuration"
-    CRASH = "crash"
-    PYTHON = "python"
-    MESSAGE = "message"
+from envspec.diagnose.kinds import Kind
+from envspec.diagnose.knowledge import Family
+from envspec.diagnose.lines import LogLine
 
 
 class Sign(NamedTuple):

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 
-from envspec.diagnose.evidence import Kind, Sign
+from envspec.diagnose.evidence import Sign
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.phrases import kind_of_word, pattern, texts
 from envspec.diagnose.scoring import Step, points
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envspec.diagnose.answering import cause_of, lost_trail, misleading_lines
 from envspec.diagnose.candidates import Candidate, Candidates, find_candidates
 from envspec.diagnose.environment import EnvironmentFacts
-from envspec.diagnose.evidence import Kind
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.knowledge import Knowledge
 from envspec.diagnose.reading import Observed
 from envspec.diagnose.scoring import Distance, Limit, distance, limit

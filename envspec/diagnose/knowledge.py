@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from envspec.data import load_file
-from envspec.diagnose.evidence import Kind
+from envspec.diagnose.kinds import Kind
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

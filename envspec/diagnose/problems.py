@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from envspec.diagnose.evidence import Evidence, Kind
+from envspec.diagnose.evidence import Evidence
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.knowledge import Family, MisleadingLine
 
 MAX_PROBLEMS = 3000

@@ -10,8 +10,9 @@ import re
 import msgspec
 
 from envspec.diagnose.classifying import Classifier, family_sign
-from envspec.diagnose.evidence import Evidence, Kind, Sign
+from envspec.diagnose.evidence import Evidence, Sign
 from envspec.diagnose.forms import exception_parts, is_program_text, sign_by_form, worded_sign
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.knowledge import Knowledge, MisleadingLine
 from envspec.diagnose.lines import LogLine, log_lines
 from envspec.diagnose.phrases import texts

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from envspec.data import load_file
-from envspec.diagnose.evidence import Evidence, Kind
+from envspec.diagnose.evidence import Evidence
+from envspec.diagnose.kinds import Kind
 
 
 class Step(str, Enum):

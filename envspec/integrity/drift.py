@@ -16,10 +16,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from envspec.fs import file_sha256
+from envspec.integrity.places import Places, compare_places, is_foreign, places_of
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_manifest, read_stat_cache
 from envspec.venv.inventory import FileRow, StatRow, read_tree
-from envspec.venv.owners import AddedPackage, Owners, added_package, dist_infos, distributions
+from envspec.venv.owners import UV, AddedPackage, Owners, added_package, dist_infos, distributions
+from envspec.venv.usable import unusable_python
 
 _HASH_WORKERS = os.cpu_count() or 1
 _PORTION = 32
@@ -35,6 +37,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     modes: tuple[FileRow, ...] = ()
     """Files that are as they were but for their permissions."""
+    foreign: tuple[FileRow, ...] = ()
+    """Files that are as they were, but belong to somebody else, who may change them at any time."""
     toolkit: tuple[TreeRow, ...] = ()
     """Rows of the toolkit tree that are missing or have another content or other permissions."""
     toolkit_added: tuple[str, ...] = ()
@@ -42,6 +46,10 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the environment script is missing or another one."""
     cuda: bool = False
     """Whether the generation's link to its toolkit is missing or another one."""
+    places: Places = Places()
+    """What is wrong with the entry points, and who may write where."""
+    python: str = ""
+    """Why the interpreter cannot be used; empty where it can."""
     packages: tuple[AddedPackage, ...] = ()
     """Packages whose dist-info was not published."""
     removed: frozenset[str] = frozenset()
@@ -49,12 +57,13 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         """Tell whether anything has drifted."""
-        return bool(self.rows or self.added or self.toolkit or self.toolkit_added or self.script or self.cuda)
+        files = self.rows or self.added or self.toolkit or self.toolkit_added
+        return bool(files or self.script or self.cuda or self.places or self.python)
 
     @property
     def rows(self) -> tuple[FileRow, ...]:
         """Return every row of the venv that is not as it was."""
-        return (*self.changed, *self.missing, *self.modes)
+        return (*self.changed, *self.missing, *self.modes, *self.foreign)
 
 
 def find_drift(
@@ -66,24 +75,35 @@ def find_drift(
 ) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
+    places = places_of(output, generation, manifest.script.site_packages, manifest.script.toolchain)
+    owner = output.root.stat().st_uid
     detail("looking at every file")
-    venv = _compare(generation.venv, manifest.files, cache.venv, check_contents, detail)
+    venv = _compare(generation.venv, manifest.files, cache.venv, owner, check_contents, detail)
     toolchain = output.toolchains_dir / manifest.script.toolchain
-    toolkit = _compare(toolchain, manifest.toolkit, cache.toolkit, check_contents, detail)
+    toolkit = _compare(toolchain, manifest.toolkit, cache.toolkit, owner, check_contents, detail)
     site_packages = manifest.script.site_packages
     site = generation.venv / site_packages
     published = dist_infos(((row.path, row.owner) for row in manifest.files), site_packages)
     found = {d.dist_info: d for d in distributions(site)}
+    own = (*venv.changed, *venv.missing)
     return manifest, Drift(
         changed=tuple(venv.changed),
         missing=tuple(venv.missing),
         added=tuple(venv.added),
         modes=tuple(venv.modes),
-        toolkit=tuple(sorted((*toolkit.changed, *toolkit.missing, *toolkit.modes), key=lambda r: r.path)),
+        foreign=tuple(venv.foreign),
+        toolkit=tuple(
+            sorted(
+                (*toolkit.changed, *toolkit.missing, *toolkit.modes, *toolkit.foreign), key=lambda r: r.path
+            )
+        ),
         toolkit_added=tuple(toolkit.added),
         script=not _same(generation.script, manifest.script_sha256),
         cuda=not _leads_to(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}"),
+        places=compare_places(output, places, cache.places),
+        # What is wrong with the venv's own files is told as theirs.
+        python="" if any(row.owner == UV for row in own) else unusable_python(generation.venv),
         packages=tuple(added_package(site, site_packages, d) for i, d in found.items() if i not in published),
         removed=frozenset(package for info, package in published.items() if info not in found),
     )
@@ -110,6 +130,7 @@ class _Compared(msgspec.Struct, Generic[R]):
     changed: list[R]
     missing: list[R]
     modes: list[R]
+    foreign: list[R]
     added: list[str]
 
 
@@ -117,16 +138,18 @@ def _compare(
     root: Path,
     rows: Iterable[R],
     cache: Iterable[StatRow],
+    owner: int,
     check_contents: bool,
     detail: Callable[[str], None],
 ) -> _Compared[R]:
-    """Compare a tree with its rows, and with the stat cache from the day of publishing."""
+    """Compare a tree with its rows, and with the stat cache from the day of publishing. `owner` is whose the output is."""
     expected = {row.path: row for row in rows}
     before = {row.path: row for row in cache}
     tree = read_tree(root)
     changed: list[R] = []
     suspects: list[R] = []
     modes: list[R] = []
+    foreign: list[R] = []
     for path, now in tree.items():
         row, then = expected.get(path), before.get(path)
         if row is None:
@@ -140,6 +163,8 @@ def _compare(
             continue
         if not _permissions_fit(row, now, then):
             modes.append(row)
+        elif is_foreign(now, then, owner):
+            foreign.append(row)
         if check_contents or then is None or not now.is_unchanged_since(then):
             suspects.append(row)
     changed += _changed_content(root, suspects, detail)
@@ -148,6 +173,7 @@ def _compare(
         changed=_by_path(changed),
         missing=_by_path(row for path, row in expected.items() if path not in tree),
         modes=_by_path(row for row in modes if row.path not in different),
+        foreign=_by_path(row for row in foreign if row.path not in different),
         added=sorted(tree.keys() - expected.keys()),
     )
 

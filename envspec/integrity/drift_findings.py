@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from envspec.activation.values import SCRIPT
 from envspec.integrity.drift import Drift, find_drift
-from envspec.output.generations import Generation, Output
+from envspec.integrity.places import Entry, Places
+from envspec.output.generations import LINKS, Generation, Output
 from envspec.output.manifest import Manifest
 from envspec.report.findings import Finding, Report, counted, error, report, warning
 from envspec.venv.inventory import FileRow
@@ -30,7 +31,7 @@ def verify(
 
 
 def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
-    """Turn drift into findings: packages first, then their files, CUDA_HOME and the script."""
+    """Turn drift into findings: packages first, then their files, CUDA_HOME, the script and what lies around them."""
     added = _added_files(drift)
     replaced = set()
     for package in manifest.packages:
@@ -50,10 +51,55 @@ def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
     yield from _files_differ("drift-changed", "changed", drift.changed, replaced)
     yield from _files_differ("drift-missing", "missing", drift.missing, replaced)
     yield from _other_permissions(drift.modes, replaced)
+    yield from _other_owner(drift.foreign, replaced)
     yield from _additions(added)
     yield from _toolkit(drift)
     if drift.script:
         yield error("drift-script", SCRIPT, "the environment script was changed or removed", fix=_REPAIR)
+    yield from _entries(drift.places.entries)
+    yield from _places(drift.places)
+    if drift.python:
+        message = f"the environment's interpreter {drift.python}"
+        fix = "install the Python that it was built with again, or build again"
+        yield error("drift-python", "venv/bin/python", message, fix=fix)
+
+
+def _entries(entries: Iterable[Entry]) -> Iterator[Finding]:
+    for entry in entries:
+        if entry.foreign:
+            message = f"{entry.name} is not the link that envspec made"
+            yield error("drift-entry", entry.name, message, fix=f"move it away, and then: {_REPAIR}")
+            continue
+        how = f"leads to {entry.found} instead of {LINKS[entry.name]}" if entry.found else "is missing"
+        yield error("drift-entry", entry.name, f"{entry.name} {how}", fix=_REPAIR)
+
+
+def _places(places: Places) -> Iterator[Finding]:
+    if where := tuple(place.path for place in places.writable):
+        message = f"others may write to {counted(len(where), 'place')} that {_decide(where)} what runs"
+        yield error("drift-writable", "permissions", message, evidence=_named(where), fix=_REPAIR)
+    if where := places.owners:
+        message = f"{counted(len(where), 'place')} that {_decide(where)} what runs {_belong(where)} to somebody else"
+        fix = "give the whole output to one user, or build into another --out"
+        yield error("drift-owner", "owner", message, evidence=_named(where), fix=fix)
+
+
+def _decide(where: tuple[str, ...]) -> str:
+    return "decides" if len(where) == 1 else "decide"
+
+
+def _belong(where: tuple[str, ...]) -> str:
+    return "belongs" if len(where) == 1 else "belong"
+
+
+def _named(where: Iterable[str]) -> list[str]:
+    return _some("the output itself" if path == "." else path for path in where)
+
+
+def _other_owner(rows: Iterable[FileRow], replaced: set[str]) -> Iterator[Finding]:
+    for owner, paths in _by_owner(rows, replaced):
+        message = f"{counted(len(paths), 'file')} of {_whose(owner)} {_belong(tuple(paths))} to another user"
+        yield error("drift-owner", owner, message, evidence=_some(paths), fix=_REPAIR)
 
 
 def _added_files(drift: Drift) -> dict[AddedPackage | None, list[str]]:

@@ -18,9 +18,10 @@ from envspec.fs import file_sha256, remove_tree, sync_file_system, write_synced
 from envspec.integrity.drift import Drift, find_drift
 from envspec.integrity.drift_findings import verify
 from envspec.integrity.locked_files import LockedFiles
+from envspec.integrity.places import mend_places
 from envspec.integrity.venv_files import VenvFiles
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_stat_cache
 from envspec.profile.model import Index
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Report
@@ -37,6 +38,8 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...]
     toolkit: int
     script: bool
+    places: tuple[str, ...]
+    """Entry points that lead to the generation again, and places to which fewer people may write."""
     report: Report
 
 
@@ -60,7 +63,7 @@ def repair(
 ) -> Repaired:
     """Repair a generation in place. Raises EnvspecError `repair-impossible` and whatever uv fails with."""
     manifest, drift = find_drift(output, generation, check_contents=request.check_contents, detail=detail)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     unwanted = _unwanted(manifest, drift, prune=request.prune)
     remove_tree(output.work)
     try:
@@ -73,14 +76,16 @@ def repair(
         _repair_toolkit(generation.venv / manifest.script.site_packages, toolchain, manifest, drift, cache)
     if drift.cuda:
         _repair_link(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}")
+    mended = mend_places(output, drift.places)
     if drift.script:
         detail("writing the script")
         write_synced(generation.script, render_script(manifest.script).encode())
     fresh = StatCache(
         _renewed(generation.venv, cache.venv, manifest.files, restored),
         _renewed(toolchain, cache.toolkit, manifest.toolkit, frozenset()),
+        cache.places,
     )
-    write_synced(generation.path / STATS, msgspec.msgpack.encode(fresh))
+    write_synced(generation.stat_cache, msgspec.msgpack.encode(fresh))
     if drift or unwanted:
         sync_file_system(generation.path)
     names = {package.name for package in manifest.packages}
@@ -90,6 +95,7 @@ def repair(
         removed=tuple(sorted({package.name for package in unwanted} - names)),
         toolkit=len(drift.toolkit) + drift.cuda,
         script=drift.script,
+        places=mended,
         report=verify(output, generation),
     )
 
@@ -125,6 +131,8 @@ def _repair_venv(
             files.write(row, texts[name])
     for row in drift.modes:
         files.set_permissions(row)
+    for row in drift.foreign:
+        files.make_own(row)
     return frozenset(row.path for row in of_packages)
 
 

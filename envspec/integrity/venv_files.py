@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -39,6 +40,16 @@ class VenvFiles:
     def write(self, row: FileRow, text: str) -> None:
         """Give a path a file with this text. Raises EnvspecError `repair-impossible`."""
         write_synced(self._clear(row.path), text.encode())
+        self.set_permissions(row)
+
+    def make_own(self, row: FileRow) -> None:
+        """Put a copy that belongs to this user in the place of a file. Raises EnvspecError `repair-impossible`."""
+        path = self._clear(row.path)
+        copy = path.with_name(f".{path.name}.own")
+        with contextlib.suppress(FileNotFoundError):
+            copy.unlink()
+        shutil.copy2(path, copy, follow_symlinks=False)
+        copy.replace(path)
         self.set_permissions(row)
 
     def set_permissions(self, row: FileRow) -> None:

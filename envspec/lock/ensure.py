@@ -92,7 +92,7 @@ def ensure_lock(
 
 @contextlib.contextmanager
 def lock_on_disk(profile: Profile, outcome: LockOutcome) -> Iterator[None]:
-    """Inside, a lock that was not written yet is on disk. If what is done inside fails, the old one is there again."""
+    """Write a lock that was not written yet, and put the old one back if what is done inside fails."""
     if outcome.written:
         yield
         return

@@ -50,7 +50,7 @@ class GcResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_generations(out: Path) -> GenerationList:
-    """Every finished generation."""
+    """Return every finished generation, newest first."""
     output = existing(out)
     current = output.current()
     rows = []

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from envspec import __version__
+from envspec.activation.script import render_script, script_sha256
 from envspec.activation.values import ScriptValues
-from envspec.output.generations import STAT_CACHE
+from envspec.host.python import minor_of
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding
-from envspec.venv.inventory import FileRow, StatCache
+from envspec.venv.inventory import FileRow, StatCache, environment_digest
 
 VERSION = 1
 MAX_BYTES = 512 << 20
-STATS = STAT_CACHE
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,8 @@ class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
     toolkit_packages: tuple[str, ...]
     script: ScriptValues
     script_sha256: str
+    neutral_script_sha256: str = ""
+    """The hash of the script without the profile's name, which the digest covers; empty in older manifests."""
     uv: str
     packages: tuple[ManifestPackage, ...]
     winners: tuple[tuple[str, str], ...]
@@ -89,7 +93,7 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """JSON for people and programs: the head indented, the lists with a row a line."""
+    """Return a manifest as JSON for people and programs: the head indented, the lists with a row a line."""
     head = msgspec.json.encode(msgspec.structs.replace(manifest, toolkit=(), files=()))
     text = msgspec.json.format(head, indent=1)
     return text.replace(b'"toolkit": []', b'"toolkit": ' + _lines(manifest.toolkit), 1).replace(
@@ -102,8 +106,42 @@ def _lines(rows: Sequence[TreeRow | FileRow]) -> bytes:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read and check a whole manifest. Raises EnvspecError `manifest-damaged`."""
-    return _read(path, Manifest)
+    """Read and check a whole manifest. The digest that stands in it is compared with the one of its rows.
+
+    Raises EnvspecError `manifest-damaged`.
+    """
+    manifest = _read(path, Manifest)
+    computed = _computed_digest(manifest)
+    if computed is not None and computed != manifest.digest:
+        raise EnvspecError(
+            "manifest-damaged",
+            f"{path} was changed: its digest is not that of its rows",
+            why=f"it says {manifest.digest}, and its rows give {computed}",
+            fix="build again",
+        )
+    return manifest
+
+
+def digest_of(manifest: Manifest) -> str:
+    """Return the environment digest of the rows of a manifest, which has the hash of the neutral script."""
+    return environment_digest(
+        manifest.files,
+        python_minor=minor_of(manifest.inputs.python),
+        machine=manifest.inputs.machine,
+        toolchain=hashlib.sha256(msgspec.json.encode(manifest.toolkit)).hexdigest(),
+        script_sha256=manifest.neutral_script_sha256,
+    )
+
+
+def _computed_digest(manifest: Manifest) -> str | None:
+    """Return the digest of the rows; None where an older envspec kept no hash of the neutral script, and wrote another one."""
+    if not manifest.neutral_script_sha256:
+        rendered = hashlib.sha256(render_script(manifest.script).encode()).hexdigest()
+        if rendered != manifest.script_sha256 and manifest.inputs.envspec != __version__:
+            return None
+        neutral = script_sha256(manifest.script)
+        manifest = msgspec.structs.replace(manifest, neutral_script_sha256=neutral)
+    return digest_of(manifest)
 
 
 def read_head(path: Path) -> ManifestHead:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 from envspec.report.findings import Finding
+
+
+def seconds(since: float) -> str:
+    """Return the time that has passed since a moment of the monotonic clock, for people."""
+    return f"{time.monotonic() - since:.1f} s"
 
 
 class Stage:

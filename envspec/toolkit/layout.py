@@ -125,7 +125,7 @@ def _component_files(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]
 
 
 def _bundled_cccl(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]:
-    """flashinfer's copy of CCCL, laid out as the cccl wheel lays its own; `nv/` also where the wheel has it."""
+    """Yield flashinfer's copy of CCCL, laid out as the cccl wheel lays its own; `nv/` also where the wheel has it."""
     for package in packages:
         for row in package.rows:
             if not row.path.startswith(_BUNDLED_CCCL + "/") or ".." in PurePosixPath(row.path).parts:
@@ -140,7 +140,7 @@ def _bundled_cccl(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]:
 
 
 def _links(taken: Mapping[str, TreeFile]) -> tuple[TreeLink, ...]:
-    """`lib64`, and `libX.so` for the highest `libX.so.N` where no wheel brings it."""
+    """Return `lib64`, and `libX.so` for the highest `libX.so.N` where no wheel brings it."""
     links = {"lib64": "lib", "lib/stubs/libcuda.so.1": "libcuda.so"}
     newest: dict[str, tuple[tuple[int, ...], str]] = {}
     for path in taken:

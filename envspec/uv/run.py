@@ -192,10 +192,16 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         cwd: Path,
         *,
         sdists: Sequence[str] = (),
+        again: bool = False,
     ) -> None:
-        """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
+        """Install exactly the locked requirements into the venv: no resolution, every hash verified.
+
+        With `again` also what is installed already: its files are laid down once more.
+        """
         args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
         args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
+        if again:
+            args.append("--reinstall")
         for name in sdists:
             args += ["--no-binary", name]
         self.run([*args, "-r", str(requirements)], cwd=cwd)

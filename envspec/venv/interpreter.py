@@ -30,7 +30,7 @@ def choose_python(profile: Profile, uv: Uv, cwd: Path, *, wanted: str | None = N
         return _named(profile, wanted, os.fspath(uv.env.get("PATH", "")))
     admitted = SpecifierSet(profile.python.versions)
     candidates: dict[Path, Interpreter] = {}
-    for found in uv.interpreters(pyenv_directories(os.environ), cwd):
+    for found in uv.interpreters(pyenv_directories(uv.base_env), cwd):
         if admitted.contains(found.version, prereleases=False):
             candidates.setdefault(Path(os.path.realpath(found.path)), found)
     if wanted:

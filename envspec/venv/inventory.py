@@ -25,12 +25,12 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from envspec.fs import file_sha256, is_bytecode, read_start, walk
+from envspec.fs import file_crc32, file_sha256, is_bytecode, read_start, walk
 from envspec.report.errors import EnvspecError
 from envspec.venv.owners import ENVSPEC, UV, Distribution, OwnedFile, is_installer_file
 
@@ -64,6 +64,8 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mtime_ns: int
     inode: int
     mode: int
+    user: int = -1
+    """The number of the user who owns it; -1 where an older envspec wrote the row."""
 
     @property
     def permissions(self) -> int:
@@ -83,6 +85,8 @@ class StatCache(msgspec.Struct, frozen=True):
 
     venv: tuple[StatRow, ...]
     toolkit: tuple[StatRow, ...]
+    places: tuple[StatRow, ...] = ()
+    """The script and the directories of the output that decide what runs, by their path from its root."""
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -97,7 +101,7 @@ def read_tree(root: Path) -> dict[str, StatRow]:
     tree = {}
     for path, entry in walk(root):
         with contextlib.suppress(FileNotFoundError):  # gone since its directory was listed
-            tree[path] = _stat_row(path, entry.stat(follow_symlinks=False))
+            tree[path] = stat_row(path, entry.stat(follow_symlinks=False))
     return tree
 
 
@@ -106,8 +110,9 @@ def tree_stats(root: Path) -> tuple[StatRow, ...]:
     return tuple(row for _, row in sorted(read_tree(root).items()))
 
 
-def _stat_row(path: str, info: os.stat_result) -> StatRow:
-    return StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
+def stat_row(path: str, info: os.stat_result) -> StatRow:
+    """Return what the file system said of a path as a row."""
+    return StatRow(path, info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode, info.st_uid)
 
 
 def take_inventory(
@@ -125,6 +130,28 @@ def take_inventory(
     rows = tuple(_file_row(venv, row, owned, launchers) for _, row in sorted(tree.items()))
     _require_unmodified(venv, rows, tree, owned)
     return Inventory(rows, tuple(tree[row.path] for row in rows))
+
+
+def misrecorded(
+    venv: Path,
+    tree: Mapping[str, StatRow],
+    owned: Mapping[str, OwnedFile],
+    archived: Callable[[str], Mapping[str, tuple[int, int]]],
+) -> dict[str, OwnedFile]:
+    """Find files about which their wheel's RECORD is wrong: of another size than it says, and just what the wheel holds.
+
+    `archived` tells what the archive itself says of a package's files: (CRC-32, size) by path in the venv. Return what is true
+    of them. A file that is neither what RECORD nor what the archive says is left to `take_inventory`.
+    """
+    found = {}
+    for path, file in owned.items():
+        row = tree.get(path)
+        if row is None or file.size in (-1, row.size) or not stat.S_ISREG(row.mode):
+            continue
+        crc, size = archived(file.package).get(path, (-1, -1))
+        if size == row.size and file_crc32(venv / path) == crc:
+            found[path] = OwnedFile(file.package, file_sha256(venv / path), size)
+    return found
 
 
 def _file_row(
@@ -203,7 +230,7 @@ def require_whole(
 
 def with_own_files(inventory: Inventory, venv: Path, paths: Iterable[str]) -> Inventory:
     """Add files that envspec wrote into the venv, given relative to it, since the inventory was taken."""
-    stats = [_stat_row(path, (venv / path).lstat()) for path in paths]
+    stats = [stat_row(path, (venv / path).lstat()) for path in paths]
     rows = [
         FileRow(s.path, file_sha256(venv / s.path), s.size, bool(s.mode & 0o111), "", ENVSPEC, True)
         for s in stats

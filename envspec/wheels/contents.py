@@ -26,6 +26,7 @@ from envspec.wheels.file import (
     SetContents,
     WheelContents,
     WheelMember,
+    is_library,
     local_path,
 )
 from envspec.wheels.local import LocalWheel
@@ -135,6 +136,19 @@ def contents_of(
     return found
 
 
+def kept_members(sha256: str, access: IndexAccess) -> tuple[WheelMember, ...]:
+    """Return a wheel's own list of its files, if it was read before; empty where it was not, or not as a whole."""
+    for kind in ("-full-whole", "-whole", "-full", ""):
+        try:
+            data = read_bytes(entry(_VERSION, sha256, f"{kind}.msgpack", access.scope))
+            members = msgspec.msgpack.decode(data, type=WheelContents).members
+        except (OSError, msgspec.DecodeError):
+            continue
+        if members:
+            return members
+    return ()
+
+
 def _remote(url: str, access: IndexAccess) -> Wheel:
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel  # requests takes long to import, and most answers are kept
@@ -191,12 +205,6 @@ def may_matter(package: str, path: str) -> bool:
     if package == "torch" or not is_library(path):
         return False
     return not package.startswith("nvidia-") or _may_jitlink(path)
-
-
-def is_library(path: str) -> bool:
-    """Whether a wheel's member is a shared library, by its name."""
-    name = path.rsplit("/", 1)[-1]
-    return name.endswith(".so") or ".so." in name
 
 
 def _may_jitlink(path: str) -> bool:

@@ -38,6 +38,12 @@ class Member(NamedTuple):
     crc: int
 
 
+def is_library(path: str) -> bool:
+    """Whether a wheel's member is a shared library, by its name."""
+    name = path.rsplit("/", 1)[-1]
+    return name.endswith(".so") or ".so." in name
+
+
 class WheelMember(msgspec.Struct, frozen=True, array_like=True):
     """A file of a wheel, as it will lie in site-packages."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
 from collections.abc import Iterator
@@ -58,11 +57,11 @@ def test_links_lead_somewhere() -> None:
             assert not anchor or anchor in _anchors(file), (page, target)
 
 
-def test_files_named_in_text_exist() -> None:
-    named = r"\b(?:docs|envspec|scripts|tests|templates|benchmarks)/[\w./-]+\.(?:md|py|toml|j2|json)\b"
+def test_files_and_directories_named_in_text_exist() -> None:
+    named = r"(?<![\w./-])(?:docs|envspec|scripts|tests|templates|benchmarks)/[\w./-]*[\w/]"
     for page, text in _texts():
         for name in re.findall(named, text):
-            assert (ROOT / name).is_file() or "generations" in name, (page, name)
+            assert (ROOT / name).exists(), (page, name)
 
 
 def test_commands_and_options_exist() -> None:
@@ -117,37 +116,6 @@ def test_the_table_of_keys_is_what_the_reader_asks_for(
         row.key for row in profile_keys() if row.key not in ("extends", "packages.NAME", "environment.NAME")
     }
     assert free - {"packages.NAME"} == written
-
-
-def _imports() -> dict[str, set[str]]:
-    """Module name to what it imports of envspec, wherever in the file."""
-    found: dict[str, set[str]] = {}
-    for path in sorted((ROOT / "envspec").rglob("*.py")):
-        name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        found[name] = {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
-    return found
-
-
-@pytest.mark.parametrize(
-    ("who", "never"),
-    [
-        ("envspec.elf", r"envspec\.(?!elf)"),
-        (
-            "envspec.check.rules",
-            r"envspec\.(check\.gather|check\.run|uv|wheel_remote|index|render|build|commands|cli)",
-        ),
-        ("envspec.check", r"envspec\.(build|commands|cli|install)"),
-        ("envspec.lock", r"envspec\.(check|install|build|commands|cli)"),
-        ("envspec.profile", r"envspec\.(lock|check|install|build|commands|cli|uv)"),
-        ("envspec.toolkit", r"envspec\.(lock|check|install|build|commands|cli|uv)"),
-        ("envspec.commands", r"envspec\.(cli|build)"),
-    ],
-)
-def test_imports_go_down_as_the_architecture_page_draws_them(who: str, never: str) -> None:
-    for module, imported in _imports().items():
-        if module == who or module.startswith(f"{who}."):
-            assert not [name for name in imported if re.match(never, name)], module
 
 
 def test_the_changelog_counts_right() -> None:

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from envspec.diagnose import answering, candidates, forms, lines, problems, reading, tolerance, worker
-from envspec.diagnose.evidence import Kind
+from envspec.diagnose.kinds import Kind
 from envspec.diagnose.knowledge import Family, Harmless, MisleadingLine, knowledge
 from envspec.diagnose.phrases import ListName, phrase_lists
 from envspec.diagnose.scoring import Distance, Limit, Number, Step, scores
