@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -50,7 +51,7 @@ class Family(_Row, frozen=True, kw_only=True):
     alone: bool = True
     follows: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    mends: str = ""
+    command: Literal["", "rebuild", "repair", "check"] = ""
 
 
 class MisleadingLine(_Row, frozen=True, kw_only=True):

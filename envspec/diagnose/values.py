@@ -11,7 +11,7 @@ Confidence = Literal["high", "medium", "low"]
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem: the line that shows it, what it means here and what mends it.
+    """One problem: the line that shows it, what it means here and what fixes it.
 
     `line` counts "\\n" from 1 and `text` is that line as it stands in the log, undecodable bytes replaced. Of a
     line longer than `lines.QUOTE_LIMIT` bytes the part around the evidence is kept.
