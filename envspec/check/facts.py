@@ -105,7 +105,7 @@ class ToolkitReleases(msgspec.Struct, frozen=True):
     packages: Mapping[str, str]
 
     def release(self, component: str) -> tuple[int, int] | None:
-        """`(13, 2)`, or None if the component is missing."""
+        """Return the CUDA release of a component as `(13, 2)`, or None if it is missing."""
         version = self.versions.get(component)
         return (version.major, version.minor) if version else None
 

@@ -87,7 +87,7 @@ def match(
 
 
 def fitting_versions(table: MatchTable, torch: str) -> tuple[str, ...]:
-    """The versions that fit one torch release, newest first, pre-releases last."""
+    """Return the versions that fit one torch release, newest first, pre-releases last."""
     fits = [row.version for row in table.rows if torch in row.fits]
     return tuple(sorted(fits, key=lambda v: Version(v).is_prerelease))
 

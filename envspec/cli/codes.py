@@ -29,7 +29,7 @@ class ErrorExit(str, Enum):
 
     @property
     def exit(self) -> Exit:
-        """The exit code."""
+        """Return the exit code."""
         return Exit[self.name]
 
 

@@ -35,7 +35,7 @@ class PlainProgress:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """The display that fits the stream (standard error by default)."""
+    """Return the display that fits the stream (standard error by default)."""
     stream = stream or sys.stderr
     if stream.isatty():
         from envspec.cli.live_progress import LiveProgress  # and rich with it, which a pipe need not wait for

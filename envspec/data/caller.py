@@ -56,7 +56,7 @@ class SystemDemand(_Row, frozen=True, kw_only=True):
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers."""
+        """Return the version as numbers."""
         return tuple(map(int, self.version.split(".")))
 
 

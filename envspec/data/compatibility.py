@@ -49,7 +49,7 @@ class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
     table: tuple[tuple[str, ...], ...] = ()
 
     def key(self, name: str, version: Version) -> str:
-        """What has to be equal for all members of the group."""
+        """Return what has to be equal for all members of the group."""
         if self.same == "table":
             # A row holds one minor for each member, in the members' order; the first one names the row.
             minor = f"{version.major}.{version.minor}"
@@ -119,13 +119,13 @@ def known_precedence() -> tuple[PrecedenceRow, ...]:
 
 @cache
 def companion_groups() -> tuple[CompanionGroup, ...]:
-    """All groups."""
+    """Return all groups."""
     return load_table("companions", CompanionGroup)
 
 
 @cache
 def known_breakages() -> tuple[BreakageRow, ...]:
-    """All pairs."""
+    """Return all pairs."""
     return load_table("known_breakages", BreakageRow)
 
 
@@ -135,24 +135,24 @@ def _drivers() -> tuple[DriverRow, ...]:
 
 
 def compiler_limit(family: str, cuda: tuple[int, int]) -> int | None:
-    """The newest major of gcc or clang that nvcc of a CUDA release accepts; None if it is not known."""
+    """Return the newest major of gcc or clang that nvcc of a CUDA release accepts; None if it is not known."""
     rows = {row.cuda: row.newest for row in load_table("host_compilers", CompilerRow) if row.family == family}
     return rows.get(f"{cuda[0]}.{cuda[1]}")
 
 
 def ptxas_of_triton(triton: str) -> str | None:
-    """The CUDA release of the newest ptxas in a triton wheel; None if it is not known."""
+    """Return the CUDA release of the newest ptxas in a triton wheel; None if it is not known."""
     rows = {row.triton: row.ptxas for row in load_table("triton_ptxas", TritonRow)}
     return rows.get(triton)
 
 
 def driver_of_cuda(cuda: str) -> str | None:
-    """The first Linux driver of a CUDA release (`13.0`); None if it is not known."""
+    """Return the first Linux driver of a CUDA release (`13.0`); None if it is not known."""
     return next((row.driver for row in _drivers() if row.cuda == cuda), None)
 
 
 def cuda_of_driver(driver: str) -> str | None:
-    """The CUDA release that a driver brings; None for one older than all that are known, or no version at all."""
+    """Return the CUDA release that a driver brings; None for one older than all that are known, or no version at all."""
     try:
         wanted = Version(driver)
     except InvalidVersion:

@@ -38,6 +38,6 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def consumers() -> tuple[Consumer, ...]:
-    """The rows in the file's order, each variable once."""
+    """Return the rows in the file's order, each variable once."""
     text = (Path(__file__).parent / "jit_variables.toml").read_bytes()
     return msgspec.toml.decode(text, type=_Table).row

@@ -24,7 +24,7 @@ class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
     as_of: str
 
     def comes_before(self, file: str, wanted: Iterable[str]) -> bool:
-        """Whether `file` (relative to site-packages), which lacks libraries of the names `wanted`, is loaded behind it."""
+        """Tell whether `file` (relative to site-packages), which lacks libraries of the names `wanted`, is loaded behind it."""
         if self.by and not any(fnmatchcase(file, pattern) for pattern in self.by):
             return False
         return not self.answers or any(re.fullmatch(a, name) for a in self.answers for name in wanted)
@@ -53,20 +53,20 @@ class OptionalRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 @cache
 def preloads() -> tuple[PreloadRow, ...]:
-    """All rows, in the order in which their packages load."""
+    """Return all rows, in the order in which their packages load."""
     return load_table("preloads", PreloadRow)
 
 
 @cache
 def driver_library(name: str) -> DriverLibraryRow | None:
-    """The row for a library that only the driver brings."""
+    """Return the row for a library that only the driver brings."""
     rows = load_table("driver_libraries", DriverLibraryRow)
     return next((row for row in rows if re.fullmatch(row.library, name)), None)
 
 
 @cache
 def optional_library(name: str, by: str) -> OptionalRow | None:
-    """The row for a library `name` that the file `by` (its last part counts) may lack."""
+    """Return the row for a library `name` that the file `by` (its last part counts) may lack."""
     base = by.rpartition("/")[2]
     rows = load_table("optional_libraries", OptionalRow)
     return next((row for row in rows if re.fullmatch(row.library, name) and re.fullmatch(row.by, base)), None)

@@ -51,7 +51,7 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def toolkit(self) -> dict[str, str]:
-        """The parts of the CUDA toolkit that have to be of one release, and their versions."""
+        """Return the parts of the CUDA toolkit that have to be of one release, and their versions."""
         versions = {component_of(name): version for name, version in self.packages.items()}
         return {named: versions[part] for part, named in _TOOLKIT.items() if part in versions}
 

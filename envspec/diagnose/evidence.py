@@ -39,7 +39,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Kind:
-        """The kind that its form has, or that its family has where the form is one that many failures share."""
+        """Return the kind that its form has, or that its family has where the form is one that many failures share."""
         if self.family is not None and self.sign.kind in (Kind.PYTHON, Kind.MESSAGE, Kind.CRASH):
             return self.family.kind
         return self.sign.kind

@@ -77,7 +77,7 @@ class LogLine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_indented(self) -> bool:
-        """Whether the message begins with a blank, or is empty."""
+        """Tell whether the message begins with a blank, or is empty."""
         return self.body[:1] in " \t"
 
 

@@ -40,7 +40,7 @@ class Problem(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the family, or of the kind if no family knows it."""
+        """Return the name of the family, or of the kind if no family knows it."""
         return self.family.id if self.family else f"unknown-{self.kind.value}"
 
 

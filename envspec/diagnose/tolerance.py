@@ -36,7 +36,7 @@ class Tolerance:
         self._worker = worker
 
     def end(self) -> None:
-        """The record has ended."""
+        """Note that the record has ended."""
         self._worker = None
 
     def covers(self, worker: Worker) -> bool:

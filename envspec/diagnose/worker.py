@@ -49,11 +49,11 @@ class Worker(msgspec.Struct):
         return True
 
     def open_traceback(self, number: int) -> None:
-        """A traceback begins."""
+        """Note that a traceback begins."""
         self.in_traceback, self.opened = True, number
 
     def begin_traceback(self, number: int) -> None:
-        """The head of a traceback: one that is not linked to the last begins a chain of its own."""
+        """Note the head of a traceback: one that is not linked to the last begins a chain of its own."""
         if not self.link:
             self.root = None
         self.open_traceback(number)

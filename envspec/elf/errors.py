@@ -23,7 +23,7 @@ class ElfIdentity(NamedTuple):
 
     @property
     def machine_name(self) -> str:
-        """The machine as `uname -m` spells it, or `EM_<number>`."""
+        """Return the machine as `uname -m` spells it, or `EM_<number>`."""
         return _MACHINES.get(self.machine, f"EM_{self.machine}")
 
 

@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def find_symbols(data: bytes) -> Found | None:
-    """The dynamic symbols in the first bytes of a file; None if they are not there or cannot be proved.
+    """Return the dynamic symbols in the first bytes of a file; None if they are not there or cannot be proved.
 
     Takes the bytes of the file from its start; never raises ElfError.
     """

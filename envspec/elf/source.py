@@ -25,10 +25,10 @@ class Source(Protocol):
 
     @property
     def size(self) -> int:
-        """Size of the whole file in bytes, also where only a part of it is at hand."""
+        """Return the size of the whole file in bytes, also where only a part of it is available."""
 
     def read(self, offset: int, size: int, what: str) -> bytes:
-        """Exactly `size` bytes at `offset`; `what` names them in errors.
+        """Return exactly `size` bytes at `offset`; `what` names them in errors.
 
         Raises ElfError: they are not in the file, or are more than MAX_TABLE; ElfIncomplete: they are in
         the file but not at hand.

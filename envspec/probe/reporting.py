@@ -42,7 +42,7 @@ class ProbeReport(Report, frozen=True, kw_only=True):
 
 
 def result_of(ended: Ended) -> ProbeResult:
-    """The row of a probe."""
+    """Return the row of a probe."""
     failed = Outcome.TIMED_OUT if ended.timed_out else Outcome.FAILED
     did = [line[len("probe: ") :] for line in _lines(ended) if line.startswith("probe: ")]
     return ProbeResult(
@@ -54,7 +54,7 @@ def result_of(ended: Ended) -> ProbeResult:
 
 
 def finding_of(ended: Ended, facts: EnvironmentFacts) -> Finding | None:
-    """Why a probe failed; None if it did not."""
+    """Return the finding that says why a probe failed; None if it did not."""
     if ended.timed_out:
         return error(
             "probe-timeout",
@@ -96,7 +96,7 @@ def _tail(ended: Ended) -> list[str]:
 
 
 def probe_report(subject: str, results: Iterable[ProbeResult], findings: Iterable[Finding]) -> ProbeReport:
-    """The report of a run."""
+    """Return the report of a run."""
     made = report("probe", subject, findings)
     return ProbeReport(
         command=made.command, subject=made.subject, findings=made.findings, probes=tuple(results)

@@ -45,7 +45,7 @@ class PackageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requirement(self) -> str:
-        """The PEP 508 form, as uv is asked."""
+        """Return the requirement as PEP 508 writes it."""
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         return f"{self.name}{extras}{self.specifier}"
 
@@ -100,12 +100,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lock_path(self) -> Path:
-        """`NAME.lock` beside the profile."""
+        """Return `NAME.lock` beside the profile."""
         return self.path.with_suffix(".lock")
 
     @property
     def lock_digest(self) -> str:
-        """`sha256:` over exactly what decides the lock.
+        """Return the digest of exactly what decides the lock, with `sha256:` before it.
 
         The GPU, file precedence and variables do not: changing them needs no new lock.
         """
@@ -123,7 +123,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """`sha256:` over everything that the user asked for, independent of where the file lies and how it is formatted."""
+        """Return the digest of everything that the user asked for; place and format of the file do not count."""
         # The preferred interpreter is a wish about the host; everything else decides the environment.
         return _digest(
             (

@@ -70,7 +70,7 @@ class StageError(EnvspecError):
 
 
 def error_words(error: EnvspecError) -> str:
-    """An error in one line, for places that only mention it."""
+    """Return an error in one line, for places that only mention it."""
     detail = error.why.splitlines()
     return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")
 

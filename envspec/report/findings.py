@@ -53,7 +53,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that make the command fail."""
+        """Return the findings that make the command fail."""
         return tuple(f for f in self.findings if f.severity is Severity.ERROR)
 
     @property
@@ -95,7 +95,7 @@ def report(command: str, subject: str, findings: Iterable[Finding]) -> Report:
 
 
 def to_json(value: msgspec.Struct) -> str:
-    """The versioned JSON form of a report, with a final newline."""
+    """Return the versioned JSON form of a report, with a final newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     # JSON goes to terminals too: what msgspec does not escape, such as U+009B, may move a cursor there.
     return "".join(map(_escaped, text)) + "\n" if not text.replace("\n", "").isprintable() else text + "\n"
@@ -146,5 +146,5 @@ unknown = partial(_finding, Severity.UNKNOWN)
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 path`, `2 paths`."""
+    """Return a number with its noun: `1 path`, `2 paths`."""
     return f"{number} {thing}" + ("" if number == 1 else "s")

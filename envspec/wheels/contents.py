@@ -88,14 +88,17 @@ def _torch_extensions(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
 
 
 class Wheel(Protocol):
-    """What is asked of a wheel, wherever it lies."""
+    """A wheel that can be read, on a disk or on a server. LocalWheel and RemoteWheel are the two kinds."""
 
     @property
-    def members(self) -> tuple[Member, ...]: ...
+    def members(self) -> tuple[Member, ...]:
+        """Return its files."""
 
-    def elf(self, name: str, at_most: int) -> Elf: ...
+    def elf(self, name: str, at_most: int) -> Elf:
+        """Return a library, from at most so many bytes of the compressed member."""
 
-    def ends_of_directory(self) -> tuple[str, ...] | None: ...
+    def ends_of_directory(self) -> tuple[str, ...] | None:
+        """Return the names at both ends of a long list of files; None if the list is better read as a whole."""
 
 
 def _contents(work: tuple[str, ResolvedFile, bool], *, access: IndexAccess, offline: bool) -> WheelContents:
@@ -157,7 +160,7 @@ def _remote(url: str, access: IndexAccess) -> Wheel:
 
 
 def contents_from_outside(wheel: Wheel) -> WheelContents | None:
-    """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
+    """Return the one directory of a wheel with a long list of files; None if it has a short list or more than one."""
     ends = wheel.ends_of_directory()
     if ends is None:
         return None
@@ -201,7 +204,7 @@ def read_contents(wheel: Wheel, package: str, thorough: bool) -> WheelContents:
 
 
 def may_matter(package: str, path: str) -> bool:
-    """Whether a member is a library that a rule asks about. What torch itself exports is shipped as data."""
+    """Tell whether a member is a library that a rule asks about. What torch itself exports is shipped as data."""
     if package == "torch" or not is_library(path):
         return False
     return not package.startswith("nvidia-") or _may_jitlink(path)
@@ -235,7 +238,7 @@ def _jitlink(names: Iterable[bytes]) -> tuple[str, ...]:
 
 
 def installed_path(member: str) -> str | None:
-    """Where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
+    """Return where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
     if member.endswith("/"):
         return None
     top, _, rest = member.partition("/")

@@ -24,7 +24,7 @@ class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def local_path(url: str) -> Path | None:
-    """The path of a file URL or of a plain path; None for anything remote."""
+    """Return the path of a file URL or of a plain path; None for anything remote."""
     if url.startswith("file://"):
         return Path(unquote(urlsplit(url).path))
     return None if "://" in url else Path(url)
@@ -39,7 +39,7 @@ class Member(NamedTuple):
 
 
 def is_library(path: str) -> bool:
-    """Whether a wheel's member is a shared library, by its name."""
+    """Tell whether a wheel's member is a shared library, by its name."""
     name = path.rsplit("/", 1)[-1]
     return name.endswith(".so") or ".so." in name
 
@@ -79,7 +79,7 @@ class SetContents(msgspec.Struct, frozen=True):
     by_package: Mapping[str, WheelContents]
 
     def libraries(self) -> Iterator[tuple[str, Library]]:
-        """Every library with the package it belongs to."""
+        """Yield every library with the package it belongs to."""
         for name, wheel in sorted(self.by_package.items()):
             for library in wheel.libraries:
                 yield name, library

@@ -20,7 +20,7 @@ class LocalWheel:
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """The files of the wheel in the order of its directory."""
+        """Return the files of the wheel in the order of its directory."""
         return tuple(Member(i.filename, i.file_size, i.CRC) for i in self._zip.infolist() if not i.is_dir())
 
     def elf(self, name: str, at_most: int) -> Elf:

@@ -46,7 +46,7 @@ class RemoteWheel:
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """The files of the wheel in the order of its directory."""
+        """Return the files of the wheel in the order of its directory."""
         return tuple(Member(i.filename, i.file_size, i.CRC) for i in self._infos.values())
 
     def ends_of_directory(self) -> tuple[str, ...] | None:
