@@ -70,3 +70,19 @@ def optional_library(name: str, by: str) -> OptionalRow | None:
     base = by.rpartition("/")[2]
     rows = load_table("optional_libraries", OptionalRow)
     return next((row for row in rows if re.fullmatch(row.library, name) and re.fullmatch(row.by, base)), None)
+
+
+class ToolkitLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """Libraries of the CUDA toolkit proper."""
+
+    names: tuple[str, ...]
+    source: str
+    as_of: str
+
+
+@cache
+def is_toolkit_library(name: str) -> bool:
+    """Tell whether a soname (`libcudart.so.13`) is of the CUDA toolkit proper."""
+    stem, dot_so, _ = name.partition(".so")
+    rows = load_table("toolkit_libraries", ToolkitLibraryRow)
+    return bool(dot_so) and any(re.fullmatch(pattern, stem) for row in rows for pattern in row.names)

@@ -233,12 +233,19 @@ class Owners:
         return self._versions.get(package, "")
 
     @cached_property
-    def _packages_by_name(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for path, package in self._packages.items():
-            found.setdefault(path.rpartition("/")[2], set()).add(package)
+    def _paths_by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self._packages:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
         return found
 
-    def bringing(self, library: str) -> tuple[str, ...]:
-        """Find the packages that own a file called `library` in some directory."""
-        return tuple(map(self._title, sorted(self._packages_by_name.get(library, ()))))
+    def package_of(self, path: str) -> str:
+        """Return the name of the package that owns a path relative to the venv; empty if none does."""
+        return self._packages.get(path, "")
+
+    def lost(self, library: str, present: Collection[str]) -> tuple[str, ...]:
+        """Find the packages that own a file called `library` of which none is `present`; none if one of them is there."""
+        paths = self._paths_by_name.get(library, ())
+        if any(path in present for path in paths):
+            return ()
+        return tuple(map(self._title, sorted({self._packages[path] for path in paths})))
