@@ -16,6 +16,7 @@ place, in any environment, changes it in the cache, in every other environment a
 not differ, and uv does not read RECORD again; but the edited file is younger than its siblings.
 
 Not seen: an edit that restores the time, and edits in a cache on another file system, from which files are copied.
+`build --expect` reads every file, and sees both.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -38,6 +40,7 @@ _UNPACKING_NS = 60 * 10**9
 """How long after the first of its files a wheel may still be unpacking. A slow disk (142 s were measured) only costs
 reading more."""
 
+_PORTION = 32
 _MAX_ENTRY_POINTS = 1 << 20
 
 
@@ -186,6 +189,22 @@ def _require_unmodified(
         young = tree[row.path].mtime_ns > oldest[row.owner] + _UNPACKING_NS
         if young and file_sha256(venv / row.path) != row.sha256:
             raise _corrupt(venv, row.owner, row.path, f"{row.path} is not the file that its wheel brought")
+
+
+def require_content(venv: Path, rows: Iterable[FileRow]) -> None:
+    """Read every file of a wheel, and compare it with what its RECORD says.
+
+    Sees what `take_inventory` cannot: an edit in uv's cache that restores the time, and decay of a disk. Raises EnvspecError
+    `install-corrupt`.
+    """
+    files = [row for row in rows if row.sha256]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # In portions: handing single files to a pool takes longer than reading most of them.
+        parts = [files[at : at + _PORTION] for at in range(0, len(files), _PORTION)]
+        wrong = pool.map(lambda part: [r for r in part if file_sha256(venv / r.path) != r.sha256], parts)
+        for row in (row for part in wrong for row in part):
+            what = f"{row.path} is not the file that its RECORD names"
+            raise _corrupt(venv, row.owner, row.path, what)
 
 
 _CLEAN = "take it out of uv's cache, which holds it damaged, and build again: uv cache clean "

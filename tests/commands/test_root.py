@@ -6,13 +6,14 @@ import importlib.util
 import marshal
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from envspec.integrity import drift
-from tests.commands.test_drift import CLEAN, relink, repair, replace_with
+from tests.commands.test_drift import CLEAN, edit_quietly, relink, repair, replace_with
 from tests.support.site import TrustSite, site_packages
 from tests.support.texts import without_more
 
@@ -255,3 +256,18 @@ def test_a_build_takes_added_files_out_of_cuda_home(site: TrustSite, out: Path) 
     path.write_text("")
     assert site.build("good.toml", "--out", out).code == 0
     assert not path.exists() and verify(site, out) == CLEAN
+
+
+def test_expect_means_bytes(tmp_path: Path) -> None:
+    """An archive that was altered in uv's cache, with the old size and time, has the digest of its RECORD."""
+    site = TrustSite(tmp_path / "site")
+    cache = {"UV_CACHE_DIR": str(tmp_path / "cache")}
+    digest = site.digest(str(site.made("first", env=cache)))
+    (file,) = (tmp_path / "cache").glob("archive-v0/*/app/late.py")
+    edit_quietly(file)
+    args = ("build", "--python", sys.executable, "good.toml", "--out", "second", "--expect", digest)
+    done = site.call(*args, env=cache)
+    assert done.code != 0 and "error[install-corrupt]" in done.err
+    assert "app/late.py is not the file that its RECORD names" in done.err
+    assert "uv cache clean app" in done.err
+    assert not (site.root / "second/current").exists()
