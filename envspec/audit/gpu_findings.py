@@ -28,7 +28,7 @@ _SHOWN = 12
 
 
 class FeatureRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """What goes missing where some files have no code for a GPU."""
+    """Says what goes missing where some files have no code for a GPU."""
 
     package: str
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class FeatureRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PackedRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A library whose GPU code cannot be listed."""
+    """Describes a library whose GPU code cannot be listed."""
 
     library: str
     why: str
@@ -48,7 +48,7 @@ class PackedRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PtxRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The CUDA release that introduced a PTX version."""
+    """Holds the CUDA release that introduced a PTX version."""
 
     ptx: str
     cuda: str
@@ -58,7 +58,7 @@ class PtxRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True)
 class FileCode:
-    """The GPU code of one file (or of all cubins in a directory), as modules; a cubin is a module of its own."""
+    """Holds the GPU code of one file (or of all cubins in a directory), as modules; a cubin is a module of its own."""
 
     name: str
     modules: tuple[Module, ...]
@@ -83,7 +83,7 @@ class FileCode:
 
 @dataclass(frozen=True)
 class GpuInventory:
-    """All GPU code of a venv, and the CUDA sources that are compiled on the machine, by owner."""
+    """Holds all GPU code of a venv, and the CUDA sources that are compiled on the machine, by owner."""
 
     files: tuple[FileCode, ...]
     sources: tuple[str, ...] = ()

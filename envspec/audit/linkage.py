@@ -26,7 +26,7 @@ from envspec.data.system_libraries import PreloadRow, driver_library, preloads
 
 @dataclass(frozen=True)
 class LinkResult:
-    """One file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
+    """Describes one file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
 
     `missing` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
     with the symbols asked of them in `asked`. `siblings` are files of its own directory that its package loads first, `within`
@@ -51,7 +51,7 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class Linkage:
-    """All outcomes, and what the process was taken to be."""
+    """Holds all outcomes, and what the process was taken to be."""
 
     files: VenvFiles
     loader: Loader

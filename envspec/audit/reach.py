@@ -32,7 +32,7 @@ _BOILERPLATE = re.compile(
 
 
 class Way(Enum):
-    """What is to be thought of a file that does not load from where it lies."""
+    """Says how a file is judged that does not load from where it lies."""
 
     FAILS = "it is needed and cannot be loaded"
     LOADED_FIRST = "it loads behind libraries of its package, or of what that requires"
@@ -42,7 +42,7 @@ class Way(Enum):
 
 
 class Verdict(NamedTuple):
-    """A file's way, its outcome behind the libraries `first`, and the variant that loads in its place, if one does."""
+    """Describes a file's way, its outcome behind the libraries `first`, and the variant that loads in its place, if one does."""
 
     way: Way
     result: LinkResult

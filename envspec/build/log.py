@@ -34,7 +34,7 @@ _OUTPUT = 64 << 10
 
 
 class BuildLog:
-    """The lines of one build's log. `environ` is the build's environment, whose secrets are masked."""
+    """Holds the lines of one build's log. `environ` is the build's environment, whose secrets are masked."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._secrets = secrets_of(environ)
@@ -106,7 +106,7 @@ class BuildLog:
 
 
 class LoggedProgress:
-    """A display of which a log gets a copy."""
+    """Shows progress on another display, and writes a copy into a log."""
 
     def __init__(self, shown: Progress, log: BuildLog) -> None:
         self._shown = shown

@@ -27,7 +27,7 @@ from envspec.venv.owners import ENVSPEC
 
 
 class BuiltGeneration(msgspec.Struct, frozen=True, kw_only=True):
-    """What the stages made: a generation that only lacks its manifest, and everything that the manifest tells of it."""
+    """Says what the stages made: a generation that only lacks its manifest, and everything that the manifest tells of it."""
 
     generation: Generation
     inputs: BuildInputs

@@ -14,7 +14,7 @@ from envspec.report.text import note_text
 
 
 class PlainProgress:
-    """One line when a stage ends, one for each note. For pipes, logs and CI."""
+    """Shows one line when a stage ends, and one for each note. It is for pipes, logs and CI."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr

@@ -16,7 +16,7 @@ _ARCH = re.compile(r"(?:sm_?)?(\d{1,2})\.?(\d)([af]?)", re.IGNORECASE)
 
 
 class Arch(msgspec.Struct, frozen=True):
-    """A compute capability with its variant: `a` arch-specific, `f` family-specific, empty for the plain one."""
+    """Describes a compute capability with its variant: `a` arch-specific, `f` family-specific, empty for the plain one."""
 
     major: int
     minor: int
@@ -50,7 +50,7 @@ class Arch(msgspec.Struct, frozen=True):
 
 
 class KnownArch(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""
+    """Describes one row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""
 
     arch: str
     since_cuda: str

@@ -11,7 +11,7 @@ from envspec.data import load_table
 
 
 class CompilerRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The newest major of a host compiler that one nvcc accepts."""
+    """Holds the newest major of a host compiler that one nvcc accepts."""
 
     family: str
     cuda: str
@@ -21,7 +21,7 @@ class CompilerRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TritonRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The newest ptxas inside a triton wheel."""
+    """Holds the newest ptxas inside a triton wheel."""
 
     triton: str
     ptxas: str
@@ -30,7 +30,7 @@ class TritonRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class DriverRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The first Linux driver of a CUDA release."""
+    """Holds the first Linux driver of a CUDA release."""
 
     cuda: str
     driver: str
@@ -39,7 +39,7 @@ class DriverRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
-    """Packages whose versions go together. `same` says what must be equal: `version`, `public`, or `table`."""
+    """Names packages whose versions go together. `same` says what must be equal: `version`, `public`, or `table`."""
 
     members: tuple[str, ...]
     same: str
@@ -59,7 +59,7 @@ class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Two packages that are known to break each other."""
+    """Names two packages that are known to break each other."""
 
     package: str
     versions: str
@@ -72,7 +72,7 @@ class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PrecedenceRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Two packages that own the same paths, and whose files are the right ones."""
+    """Names two packages that own the same paths, and the one whose files are right."""
 
     loses: str
     wins: str
@@ -82,7 +82,7 @@ class PrecedenceRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class CudaPinRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A package by whose pin a torch wheel tells its CUDA release."""
+    """Describes a package by whose pin a torch wheel tells its CUDA release."""
 
     package: str
     why: str
@@ -91,7 +91,7 @@ class CudaPinRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class NoFamilyRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The beginning of names that only look like those of a library for one CUDA major."""
+    """Holds the beginning of names that only look like those of a library for one CUDA major."""
 
     prefix: str
     why: str

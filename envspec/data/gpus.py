@@ -12,7 +12,7 @@ from envspec.data.architectures import Arch, find_known
 
 
 class Gpu(msgspec.Struct, frozen=True, rename="kebab"):
-    """One product or series; the fields are explained in the table."""
+    """Describes one product or series; the fields are explained in the table."""
 
     name: str
     also: tuple[str, ...]

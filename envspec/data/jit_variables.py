@@ -11,7 +11,7 @@ import msgspec
 
 
 class Kind(str, Enum):
-    """What a variable holds, and with it how its value is made."""
+    """Says what a variable holds, and with it how its value is made."""
 
     ARCH_LIST = "arch-list"
     CACHE_DIR = "cache-dir"
@@ -19,7 +19,7 @@ class Kind(str, Enum):
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One variable of one reader, and where that was read."""
+    """Describes one variable of one reader, and where that was read."""
 
     consumer: str
     variable: str

@@ -13,7 +13,7 @@ from envspec.data import load_table
 
 
 class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A package whose Python code loads libraries for others."""
+    """Describes a package whose Python code loads libraries for others."""
 
     package: str
     by: tuple[str, ...]
@@ -31,7 +31,7 @@ class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Libraries that come with the driver."""
+    """Names libraries that come with the driver."""
 
     library: str
     symbols: str
@@ -41,7 +41,7 @@ class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class OptionalRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Libraries of the system that some files can do without, or are themselves not needed without."""
+    """Names libraries of the system that some files can do without, or are themselves not needed without."""
 
     library: str
     by: str
@@ -73,7 +73,7 @@ def optional_library(name: str, by: str) -> OptionalRow | None:
 
 
 class ToolkitLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Libraries of the CUDA toolkit proper."""
+    """Names libraries of the CUDA toolkit proper."""
 
     names: tuple[str, ...]
     source: str

@@ -13,7 +13,7 @@ _SUFFIX = re.compile(r"-cu\d\d$")
 
 
 class Component(msgspec.Struct, frozen=True, rename="kebab"):
-    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole.
+    """Describes one part. Without those with `jit`, nothing compiles; `since` is the first CUDA major whose wheels hold it whole.
 
     `also_in`: another package that brings it.
     """

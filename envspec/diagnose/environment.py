@@ -36,7 +36,7 @@ _TOOLKIT = {
 
 
 class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about one environment; everything is optional, and what is empty is not talked about."""
+    """Holds facts about one environment; everything is optional, and what is empty is not talked about."""
 
     packages: Mapping[str, str] = {}
     """Distribution names in normal form and their versions."""

@@ -26,7 +26,7 @@ def is_loud(line: LogLine) -> bool:
 
 
 class Tolerance:
-    """The record that is being tolerated: what its worker writes below it, up to the next record, is tolerated, too."""
+    """Holds the record that is being tolerated: what its worker writes below it, up to the next record, is tolerated, too."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None

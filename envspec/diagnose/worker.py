@@ -17,7 +17,7 @@ _FRAME = re.compile(r'^\s{0,16}(?:\| )?File "')
 
 
 class Worker(msgspec.Struct):
-    """The state of one source of lines; it changes with each of them."""
+    """Holds the state of one source of lines; it changes with each of them."""
 
     in_traceback: bool = False
     opened: int = 0

@@ -27,7 +27,7 @@ _MAX_DYNAMIC = 1 << 20
 
 
 class Segment(NamedTuple):
-    """One program header; `offset` and `file_size` in bytes of the file, `address` in the loaded image."""
+    """Describes one program header; `offset` and `file_size` in bytes of the file, `address` in the loaded image."""
 
     type: int
     offset: int
@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One section header; `offset` and `size` in bytes of the file (NOBITS, type 8, has none there)."""
+    """Describes one section header; `offset` and `size` in bytes of the file (NOBITS, type 8, has none there)."""
 
     name: str
     type: int
@@ -49,7 +49,7 @@ class Section(NamedTuple):
 
 
 class FileHeader(NamedTuple):
-    """What the file header says about the tables; offsets in bytes, counts in entries."""
+    """Holds what the file header tells about the tables; offsets in bytes, counts in entries."""
 
     identity: ElfIdentity
     segment_table: int

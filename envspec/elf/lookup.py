@@ -21,7 +21,7 @@ _POWERS: tuple[int, ...] = tuple(pow(33, exponent, 1 << 32) for exponent in rang
 
 
 class HashTable:
-    """.gnu.hash as bytes. Raises ElfError `elf-malformed` when it is inconsistent."""
+    """Looks symbols up in .gnu.hash. Raises ElfError `elf-malformed` when it is inconsistent."""
 
     def __init__(self, data: bytes) -> None:
         try:

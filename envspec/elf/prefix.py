@@ -26,7 +26,7 @@ _PROVED_NAMES = 32
 
 
 class Found(NamedTuple):
-    """The symbol table (without versions) and the strings that are no symbol's name."""
+    """Holds the symbol table (without versions) and the strings that are no symbol's name."""
 
     table: SymbolTable
     unclaimed: frozenset[bytes]

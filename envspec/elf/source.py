@@ -21,7 +21,7 @@ _BLOCK = 8192
 
 
 class Source(Protocol):
-    """Bytes at absolute file offsets."""
+    """Gives bytes at absolute file offsets."""
 
     @property
     def size(self) -> int:
@@ -43,7 +43,7 @@ def _check(offset: int, size: int, file_size: int, what: str) -> None:
 
 
 class FileSource:
-    """A regular file, opened read-only. Use it as a context manager; it closes the file."""
+    """Reads a regular file. Use it as a context manager; it closes the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         try:
@@ -91,7 +91,7 @@ class FileSource:
 
 
 class PrefixSource:
-    """The first bytes of a file whose whole size is `size`."""
+    """Gives the first bytes of a file whose whole size is `size`."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self._data = data

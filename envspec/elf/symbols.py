@@ -32,7 +32,7 @@ LOCAL, GLOBAL, WEAK, GNU_UNIQUE = 0, 1, 2, 10
 
 
 class Defined(NamedTuple):
-    """A symbol that the file offers. `version` is "" if none; `default` is the @@ of `name@@version`."""
+    """Describes a symbol that the file offers. `version` is "" if none; `default` is the @@ of `name@@version`."""
 
     name: bytes
     version: str
@@ -41,7 +41,7 @@ class Defined(NamedTuple):
 
 
 class Undefined(NamedTuple):
-    """A symbol that the file wants; `version` and `file` (who should define it) are "" if unversioned."""
+    """Describes a symbol that the file wants; `version` and `file` (who should define it) are "" if unversioned."""
 
     name: bytes
     version: str
@@ -51,7 +51,7 @@ class Undefined(NamedTuple):
 
 @dataclass(frozen=True)
 class SymbolTable:
-    """.dynsym with its strings and versions.
+    """Holds .dynsym with its strings and versions.
 
     `entries` is a whole number of 24-byte entries; `strings` is .dynstr; `indices` is .gnu.version (2 bytes
     a symbol) or empty; `wanted` maps a version index to (version, file), `offered` to the version; `gnu_hash` is

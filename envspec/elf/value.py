@@ -11,7 +11,7 @@ from envspec.elf.versions import VersionDefinition, VersionNeed
 
 @dataclass(frozen=True)
 class Dynamic:
-    """What the loader reads in .dynamic. Empty strings and tuples where the file says nothing.
+    """Holds what the loader reads in .dynamic. Empty strings and tuples where the file says nothing.
 
     `rpath` and `runpath` are the elements between the colons, unexpanded (`$ORIGIN` stands as it is).
     """
@@ -26,7 +26,7 @@ class Dynamic:
 
 @dataclass(frozen=True)
 class Elf:
-    """One ELF64 little-endian file.
+    """Describes one ELF64 little-endian file.
 
     `dynamic` is None if the file has no .dynamic at all (an object file, a static program, a cubin) — or if
     `partial` is true: then only the first part of the file was at hand, and it held the symbols but not

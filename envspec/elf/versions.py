@@ -18,7 +18,7 @@ _MAX_VERSIONS = 0x8000
 
 
 class VersionNeed(NamedTuple):
-    """A version that must be defined by `file` (a soname); `weak` if its absence only warns.
+    """Describes a version that must be defined by `file` (a soname); `weak` if its absence only warns.
 
     `number` is how .gnu.version refers to it.
     """
@@ -30,7 +30,7 @@ class VersionNeed(NamedTuple):
 
 
 class VersionDefinition(NamedTuple):
-    """A version that the file defines; `base` for the entry that bears the file's own name."""
+    """Describes a version that the file defines; `base` for the entry that bears the file's own name."""
 
     version: str
     base: bool

@@ -22,7 +22,7 @@ _MOST_ANSWER = 1 << 20
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
-    """An interpreter that was run and asked. `headers` tells whether Python.h is there (JITs compile against it)."""
+    """Describes an interpreter that was run and asked. `headers` tells whether Python.h is there (JITs compile against it)."""
 
     version: str
     implementation: str

@@ -55,7 +55,7 @@ print(json.dumps(found))
 
 
 class ByteCode(msgspec.Struct, frozen=True):
-    """Paths in the venv: `wrong` is not what its source compiles to, `strange` belongs to no source at all."""
+    """Holds paths in the venv: `wrong` is not what its source compiles to, `strange` belongs to no source at all."""
 
     wrong: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()

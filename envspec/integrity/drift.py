@@ -33,7 +33,7 @@ R = TypeVar("R", FileRow, TreeRow)
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from the manifest. Paths of the venv are relative to it, those of the toolkit to CUDA_HOME."""
+    """Says what differs from the manifest. Paths of the venv are relative to it, those of the toolkit to CUDA_HOME."""
 
     changed: tuple[FileRow, ...] = ()
     missing: tuple[FileRow, ...] = ()

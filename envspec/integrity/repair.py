@@ -33,7 +33,7 @@ from envspec.venv.owners import ENVSPEC, UV, AddedPackage, dist_infos, installed
 
 
 class Repaired(msgspec.Struct, frozen=True, kw_only=True):
-    """What was put back, and what a verification says afterwards."""
+    """Says what was put back, and what a verification says afterwards."""
 
     files: int
     packages: tuple[str, ...]
@@ -46,7 +46,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """How to repair. `indexes` are those of the profile that the generation was built from.
+    """Says how to repair. `indexes` are those of the profile that the generation was built from.
 
     Packages that are not in the lock are removed only if `prune`; files that no package owns never are.
     """

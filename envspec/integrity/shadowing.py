@@ -22,7 +22,7 @@ _EXTENSION = re.compile(r"(?P<module>[^.]+)(?:\.cpython-(?P<minor>\d+)[^.]*|\.ab
 
 
 class Locked:
-    """What was published, for questions about files that came later: the paths of the venv, its site-packages (`site`) and the
+    """Says what was published, for questions about files that came later: the paths of the venv, its site-packages (`site`) and the
     programs of CUDA_HOME (`programs`). `minor` is Python's, as `3.11`."""
 
     def __init__(self, paths: Collection[str], site: str, programs: Iterable[str], minor: str) -> None:

@@ -29,7 +29,7 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """One package at one version."""
+    """Describes one package at one version."""
 
     name: str
     version: str
@@ -39,7 +39,7 @@ class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """All packages but the profile itself, and what the profile asks for."""
+    """Holds all packages but the profile itself, and what the profile asks for."""
 
     packages: tuple[ResolvedPackage, ...]
     roots: tuple[str, ...]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LockedFile(msgspec.Struct, frozen=True):
-    """One wheel (or sdist). `size` in bytes and `uploaded` (RFC 3339) are 0 and empty where the index does not tell."""
+    """Describes one wheel (or sdist). `size` in bytes and `uploaded` (RFC 3339) are 0 and empty where the index does not tell."""
 
     filename: str
     sha256: str
@@ -28,7 +28,7 @@ class LockedFile(msgspec.Struct, frozen=True):
 
 
 class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """One package at one version. `marker` is empty where every target needs it; `via` names who asked."""
+    """Describes one package at one version. `marker` is empty where every target needs it; `via` names who asked."""
 
     name: str
     version: str
@@ -47,7 +47,7 @@ class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that wins over what packages ask for, why, and who asked for another one."""
+    """Describes a version that wins over what packages ask for, why, and who asked for another one."""
 
     name: str
     version: str
@@ -56,7 +56,7 @@ class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Everything a lock file says."""
+    """Holds everything a lock file says."""
 
     profile_name: str
     profile_digest: str
@@ -78,7 +78,7 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class LockChange(msgspec.Struct, frozen=True):
-    """One line of a difference between two locks; an empty side means absent."""
+    """Describes one line of a difference between two locks; an empty side means absent."""
 
     name: str
     old: str

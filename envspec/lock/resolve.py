@@ -36,7 +36,7 @@ from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """A new lock, the graph it was made from, and the metadata that was read on the way (by sha256)."""
+    """Describes a new lock, the graph it was made from, and the metadata that was read on the way (by sha256)."""
 
     lock: Lock
     graph: Graph

@@ -141,7 +141,7 @@ def _intervals(truth: Sequence[bool], points: Sequence[str]) -> str:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
+    """Says what an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
 
     python: str
     machine: str

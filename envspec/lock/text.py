@@ -102,7 +102,7 @@ def read_lock(path: Path) -> Lock | None:
 
 
 class LockSyntaxError(ValueError):
-    """A line that no lock has. `line` counts from 1."""
+    """Describes a line that no lock has. `line` counts from 1."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)

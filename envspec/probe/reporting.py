@@ -19,7 +19,7 @@ _MOST = 1 << 20
 
 
 class Outcome(str, Enum):
-    """How a probe ended."""
+    """Says how a probe ended."""
 
     WORKS = "works"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class Outcome(str, Enum):
 
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One probe: how it ended, after how long, and what it says it did."""
+    """Describes one probe: how it ended, after how long, and what it says it did."""
 
     name: str
     outcome: Outcome
@@ -36,7 +36,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeReport(Report, frozen=True, kw_only=True):
-    """A report with a row for each probe, in the order of the table."""
+    """Describes a report with a row for each probe, in the order of the table."""
 
     probes: tuple[ProbeResult, ...]
 

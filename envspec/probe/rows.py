@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 class ProbeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One probe; the fields are explained in the table."""
+    """Describes one probe; the fields are explained in the table."""
 
     name: str
     means: str

@@ -11,7 +11,7 @@ from envspec.data.architectures import Arch
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU that kernels are compiled for. `minimum_driver` is a Linux driver version such as `580.65.06`."""
+    """Holds the GPU that kernels are compiled for. `minimum_driver` is a Linux driver version such as `580.65.06`."""
 
     arch: Arch
     minimum_driver: str
@@ -27,14 +27,14 @@ class PythonRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CudaRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One CUDA toolkit release, named as its metapackage `cuda-toolkit` names it, and the parts wanted of it."""
+    """Describes one CUDA toolkit release, named as its metapackage `cuda-toolkit` names it, and the parts wanted of it."""
 
     toolkit: str
     components: tuple[str, ...]
 
 
 class PackageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One package. `specifier` is PEP 440 without local label; empty means any version."""
+    """Describes one package. `specifier` is PEP 440 without local label; empty means any version."""
 
     name: str
     specifier: str
@@ -51,7 +51,7 @@ class PackageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that wins over what packages ask for; the user has to say why."""
+    """Describes a version that wins over what packages ask for; the user has to say why."""
 
     name: str
     specifier: str
@@ -59,7 +59,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
-    """A package index. `flat` indexes are directories or pages of wheels; `explicit` ones serve only who names them."""
+    """Describes a package index. `flat` indexes are directories or pages of wheels; `explicit` ones serve only who names them."""
 
     name: str
     url: str
@@ -69,7 +69,10 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. `path` is where it was read from, `sources` every file that took part (`extends`)."""
+    """Describes an environment as its user asks for it.
+
+    `path` is where it was read from, `sources` every file that took part (`extends`).
+    """
 
     name: str
     path: Path

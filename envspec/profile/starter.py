@@ -19,7 +19,7 @@ _LARGE_JOB = "8 GiB"
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
-    """A shipped profile that stands on its own. `title` is the first sentence of its heading comment."""
+    """Describes a shipped profile that stands on its own. `title` is the first sentence of its heading comment."""
 
     name: str
     path: Path

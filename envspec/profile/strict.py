@@ -44,7 +44,7 @@ def nearest(word: str, choices: Sequence[str]) -> str:
 
 
 class Table:
-    """One TOML table that is being read. `close` must be called last: it refuses what nobody asked for."""
+    """Reads one TOML table. `close` must be called last: it refuses what nobody asked for."""
 
     def __init__(self, file: Path, values: dict[str, Any], path: str = "") -> None:
         self.file = file

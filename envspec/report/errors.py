@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes. They are an interface: scripts look at them."""
+    """Names the exit codes. They are an interface: scripts look at them."""
 
     OK = 0
     FINDINGS = 1
@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
 
 class EnvspecError(Exception):
-    """Something that the user should read.
+    """Tells the user what went wrong.
 
     `code` is stable and names the kind; `what` is one sentence without a final stop; `where` is a file,
     a dotted key or a path; `why` may hold several lines (the words of uv or of a compiler, as they stand);
@@ -76,7 +76,7 @@ def error_words(error: EnvspecError) -> str:
 
 
 class InternalError(EnvspecError):
-    """A fault of envspec itself, of which the traceback on standard error tells more."""
+    """Describes a fault of envspec itself, of which the traceback on standard error tells more."""
 
     exit = Exit.INTERNAL
 

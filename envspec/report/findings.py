@@ -17,7 +17,7 @@ from envspec.report.remedies import Remedy, words_of
 
 
 class Severity(str, Enum):
-    """How bad it is. `UNKNOWN` is not harmless: the check lacked the data to answer."""
+    """Says how bad it is. `UNKNOWN` is not harmless: the check lacked the data to answer."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,7 +26,7 @@ class Severity(str, Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of one check.
+    """Describes one answer of one check.
 
     `subject` is the package, file or key it is about; `evidence` are facts that the user can check (file names, versions,
     symbols); `dependency_paths` lead from the subject, by what requires it, to the profile. `remedies` remove the cause,
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one run of one command, worst first. `version` is the version of the JSON form."""
+    """Holds the findings of one run of one command, worst first. `version` is the version of the JSON form."""
 
     version: int = 1
     command: str

@@ -15,7 +15,7 @@ import msgspec
 
 
 class Processor(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file has to know of a processor (little-endian, 64 bit)."""
+    """Says what the file has to know of a processor (little-endian, 64 bit)."""
 
     e_machine: int
     page: int

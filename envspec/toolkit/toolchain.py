@@ -16,7 +16,7 @@ from envspec.venv.owners import InstalledPackage
 
 
 class Toolchain(msgspec.Struct, frozen=True):
-    """A CUDA_HOME on disk. `put_back` are the paths of it that were not as they had been written."""
+    """Describes a CUDA_HOME on disk. `put_back` are the paths of it that were not as they had been written."""
 
     path: Path
     tree: ToolkitTree

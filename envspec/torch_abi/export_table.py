@@ -28,7 +28,7 @@ _COUNTS = struct.Struct("<III")
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True):
-    """One torch wheel that was read.
+    """Describes one torch wheel that was read.
 
     `cuda` is the CUDA version of torch/version.py ("" for a build without CUDA); `cxx11_abi` tells the ABI of
     std::string; `libraries` gives the number of exported names of each of torch's own libraries; `as_of` is
@@ -46,7 +46,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(NamedTuple):
-    """Hashes ascending; for each, the number of its mask; the masks, bit i for the i-th build."""
+    """Holds hashes ascending; for each, the number of its mask; the masks, bit i for the i-th build."""
 
     hashes: array[int]
     numbers: array[int]

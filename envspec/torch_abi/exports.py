@@ -24,8 +24,10 @@ class UnknownTorch(LookupError):
 
 
 class TorchExports:
-    """The table. `machine` is "x86_64" or "aarch64"; releases may bear a local label (`2.11.0+cu130`), which
-    is not looked at; names are mangled, as in .dynsym.
+    """Answers which releases of torch export which names.
+
+    `machine` is "x86_64" or "aarch64". Releases may have a local label (`2.11.0+cu130`), which does not count. Names are
+    mangled, as in .dynsym.
     """
 
     def __init__(self, builds: tuple[TorchBuild, ...], table: Table) -> None:

@@ -18,7 +18,7 @@ _MAX_MODULES = 500
 
 
 class Imports(NamedTuple):
-    """Dotted names of modules: those `always` imported with a package, and those that it only tries to import."""
+    """Holds dotted names of modules: those `always` imported with a package, and those that it only tries to import."""
 
     always: frozenset[str]
     tried: frozenset[str]

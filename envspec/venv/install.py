@@ -42,8 +42,8 @@ from envspec.wheels.strays import strays
 
 
 class Venv(msgspec.Struct, frozen=True):
-    """A venv, the packages in it and all of its files. `winners` names, for each path in site-packages about which packages
-    conflict, the package whose file is there."""
+    """Describes a venv, its packages and all of its files. `winners` names, for each path in site-packages about which
+    packages conflict, the package whose file is there."""
 
     path: Path
     site_packages: Path

@@ -45,7 +45,7 @@ _MAX_ENTRY_POINTS = 1 << 20
 
 
 class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One file or link of a venv. `path` is relative to the venv; `target` is set for links, `sha256` for files.
+    """Describes one file or link of a venv. `path` is relative to the venv; `target` is set for links, `sha256` for files.
 
     `counted`: whether the environment digest covers it.
     """
@@ -60,7 +60,7 @@ class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the file system says of one file or link. `mode` holds its kind and its permissions."""
+    """Holds what the file system tells of one file or link. `mode` holds its kind and its permissions."""
 
     path: str
     size: int
@@ -81,7 +81,7 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StatCache(msgspec.Struct, frozen=True):
-    """What the file system said of every file of a venv and of its CUDA_HOME when they were published, by path.
+    """Holds what the file system told of every file of a venv and of its CUDA_HOME when they were published, by path.
 
     A file of which it still says the same need not be read to know that it is unchanged.
     """
@@ -93,7 +93,7 @@ class StatCache(msgspec.Struct, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """All files of a venv by path, and what the file system says of each."""
+    """Holds all files of a venv by path, and what the file system says of each."""
 
     rows: tuple[FileRow, ...]
     stats: tuple[StatRow, ...]

@@ -37,7 +37,7 @@ def is_installer_file(path: str) -> bool:
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """One dist-info directory. `name` is normalized, `version` is spelled as in the directory's name."""
+    """Describes one dist-info directory. `name` is normalized, `version` is spelled as in the directory's name."""
 
     name: str
     version: str
@@ -45,13 +45,13 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class InstalledPackage(Distribution, frozen=True):
-    """A distribution with the rows of its RECORD."""
+    """Describes a distribution with the rows of its RECORD."""
 
     rows: tuple[RecordRow, ...]
 
 
 class AddedPackage(Distribution, frozen=True):
-    """A distribution that came after publishing: who installed it, and the paths in the venv that it calls its own."""
+    """Describes a distribution that came after publishing: who installed it, and the paths in the venv that it calls its own."""
 
     installer: str
     paths: frozenset[str]
@@ -93,7 +93,7 @@ def installed_packages(site: Path, only: Collection[str] | None = None) -> tuple
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A path that several packages own with different content: `owners` are (package, sha256) in name order."""
+    """Describes a path that several packages own with different content: `owners` are (package, sha256) in name order."""
 
     path: str
     owners: tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ def preferred(conflict: Conflict, precedence: Mapping[str, int]) -> tuple[str, s
 
 
 class OwnedFile(NamedTuple):
-    """What a RECORD says of a path: its package, and the content (sha256 in hex, size in bytes; empty and -1 if untold)."""
+    """Holds what a RECORD tells of a path: its package, and the content (sha256 in hex, size in bytes; empty and -1 if untold)."""
 
     package: str
     sha256: str

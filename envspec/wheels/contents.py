@@ -88,7 +88,7 @@ def _torch_extensions(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
 
 
 class Wheel(Protocol):
-    """A wheel that can be read, on a disk or on a server. LocalWheel and RemoteWheel are the two kinds."""
+    """Describes a wheel that can be read, on a disk or on a server. LocalWheel and RemoteWheel are the two kinds."""
 
     @property
     def members(self) -> tuple[Member, ...]:

@@ -13,7 +13,7 @@ _MAX_ELF_BYTES = 64 << 20
 
 
 class LocalWheel:
-    """The wheel at `path`. Raises OSError or zipfile.BadZipFile."""
+    """Reads the wheel at `path`. Raises OSError or zipfile.BadZipFile."""
 
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
