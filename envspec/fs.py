@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from envspec.report.errors import EnvspecError
 
 
 def names_in(directory: Path) -> tuple[str, ...]:
+    """Return the names in a directory, sorted; none if it does not exist. Raises OSError."""
     try:
         return tuple(sorted(entry.name for entry in os.scandir(directory)))
     except FileNotFoundError:
@@ -95,6 +97,7 @@ def sync_file_system(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
+    """Write a directory's entries to disk, so that a rename in it survives a power failure. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -110,7 +113,7 @@ A `.pyc` outside of it is none: Python never writes one there, and runs it as a 
 
 
 def is_bytecode(path: str) -> bool:
-    """Whether a path is byte code that Python may write or remove at any time."""
+    """Tell whether a path is byte code that Python may write or remove at any time."""
     return f"/{BYTECODE}/" in path or path.startswith(f"{BYTECODE}/")
 
 
@@ -137,7 +140,7 @@ def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def read_start(path: Path, most: int) -> bytes:
-    """The first `most` bytes of a file. A link is not followed, and a pipe is not waited for. Raises OSError."""
+    """Return the first `most` bytes of a file. A link is not followed, and a pipe is not waited for. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         return file.read(most)
@@ -146,8 +149,17 @@ def read_start(path: Path, most: int) -> bytes:
 _CHUNK = 1 << 20
 
 
+def file_crc32(path: Path) -> int:
+    """Return the CRC-32 of a file, as zip archives have it."""
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return crc
+
+
 def file_sha256(path: Path) -> str:
-    """The file's SHA-256 in hex. A link is not followed: it has no content of its own."""
+    """Return the file's SHA-256 in hex. A link is not followed: it has no content of its own."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         data = os.read(handle, _CHUNK)

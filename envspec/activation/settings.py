@@ -18,7 +18,7 @@ TOOLCHAINS = "/toolchains/"
 
 
 class Base(str, Enum):
-    """What a path of a setting is relative to."""
+    """Says what a path of a setting is relative to."""
 
     NONE = ""
     GENERATION = "generation"
@@ -27,21 +27,21 @@ class Base(str, Enum):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """A text, put behind one of the places that are known only on the machine."""
+    """Holds a text, put behind one of the places that are known only on the machine."""
 
     text: str
     base: Base = Base.NONE
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One variable that gets a value."""
+    """Describes one variable that gets a value."""
 
     name: str
     value: Value
 
 
 class PathList(msgspec.Struct, frozen=True):
-    """One variable whose list gets new elements in front."""
+    """Describes one variable whose list gets new elements in front."""
 
     name: str
     front: tuple[Value, ...]
@@ -50,7 +50,7 @@ class PathList(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the script does to variables: lists it adds to, values it sets, variables it unsets.
+    """Holds everything that the script does to variables: lists it adds to, values it sets, variables it unsets.
 
     `computed` is the one whose value is counted on the machine, unless it is set already.
     """

@@ -15,7 +15,7 @@ SCRIPT = "sglang_env.sh"
 
 
 class ScriptValues(msgspec.Struct, frozen=True, kw_only=True):
-    """What distinguishes one environment from another.
+    """Says what distinguishes one environment from another.
 
     `toolchain` is the hexadecimal name of its CUDA_HOME; `arch` is dotted with its suffix ("12.0a"); `memory_per_job` and
     `memory_headroom` are in bytes; `site_packages` is relative to the venv; `variables` are the user's own, in the profile's

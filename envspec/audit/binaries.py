@@ -19,7 +19,7 @@ _EXTENSION = re.compile(r"\.(?:cpython-(\d)(\d+)[^.]*|abi3)\.so\Z|\.cpython-(\d)
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    """One ELF file. `name` is relative to the venv; the file on disk is `path`."""
+    """Describes one ELF file. `name` is relative to the venv; the file on disk is `path`."""
 
     name: str
     path: str
@@ -38,7 +38,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Damaged:
-    """A file that ought to be a library and cannot be read as one."""
+    """Describes a file that ought to be a library and cannot be read as one."""
 
     name: str
     code: str
@@ -52,7 +52,7 @@ class Damaged:
 
 @dataclass(frozen=True)
 class VenvFiles:
-    """The names of all files of a venv, relative to it, and its ELF files."""
+    """Holds the names of all files of a venv, relative to it, and its ELF files."""
 
     root: str
     names: tuple[str, ...]

@@ -16,14 +16,14 @@ from envspec.audit.loader import Loader
 
 
 class MissingLibrary(NamedTuple):
-    """A DT_NEEDED entry `name` of `by` that the loader does not find."""
+    """Describes a DT_NEEDED entry `name` of `by` that the loader does not find."""
 
     name: str
     by: Binary
 
 
 class UndefinedSymbol(NamedTuple):
-    """An undefined symbol; `version` and `file` (who should define it) are empty if it has no version."""
+    """Describes an undefined symbol; `version` and `file` (who should define it) are empty if it has no version."""
 
     name: bytes
     version: str
@@ -31,7 +31,7 @@ class UndefinedSymbol(NamedTuple):
 
 
 class UndefinedVersion(NamedTuple):
-    """A symbol version that the found library `file` does not define: the loader refuses the file for it."""
+    """Describes a symbol version that the found library `file` does not define: the loader refuses the file for it."""
 
     file: str
     version: str
@@ -40,7 +40,7 @@ class UndefinedVersion(NamedTuple):
 
 @dataclass(frozen=True)
 class Process:
-    """What a process has loaded before: libraries by the names they answer to, and those of the global scope."""
+    """Says what a process has loaded before: libraries by the names they answer to, and those of the global scope."""
 
     names: Mapping[str, Binary] = field(default_factory=dict)
     visible: tuple[Binary, ...] = ()
@@ -48,7 +48,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Closure:
-    """A file, everything that is loaded with it in the loader's order (itself first), and what is not found."""
+    """Describes a file, everything that is loaded with it in the loader's order (itself first), and what is not found."""
 
     root: Binary
     libraries: tuple[Binary, ...]
@@ -58,7 +58,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Link:
-    """The outcome for one file in one process."""
+    """Holds the outcome for one file in one process."""
 
     closure: Closure
     undefined: tuple[UndefinedSymbol, ...]

@@ -25,7 +25,7 @@ _MAX_HEADER = 32 << 20
 
 
 class DriverApi(msgspec.Struct, frozen=True):
-    """The releases of each function, ascending: `cuCtxCreate` -> (2000, 3020, 11040, 12050)."""
+    """Holds the releases of each function, ascending: `cuCtxCreate` -> (2000, 3020, 11040, 12050)."""
 
     forms: Mapping[str, tuple[int, ...]]
 

@@ -15,7 +15,7 @@ from envspec.output.manifest import Manifest
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """One generation. `site_packages` is relative to `venv`; `library_path` is what the script sets and nothing else."""
+    """Describes one generation. `site_packages` is relative to `venv`; `library_path` is what the script sets and nothing else."""
 
     venv: Path
     cuda: Path

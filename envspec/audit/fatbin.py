@@ -35,7 +35,7 @@ _EM_CUDA = 190
 
 
 class GpuCode(NamedTuple):
-    """Code for one architecture. `ptx` is the PTX ISA version, None for SASS."""
+    """Holds code for one architecture. `ptx` is the PTX ISA version, None for SASS."""
 
     arch: Arch
     ptx: tuple[int, int] | None = None

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from envspec.audit.binaries import VenvFiles
 from envspec.audit.fatbin import GpuCode, Module, read_cubin, read_modules
-from envspec.audit.gpu_support import Mode, Support, best_support
+from envspec.audit.gpu_support import NOTHING, Mode, Support, best_support
 from envspec.data import load_table
 from envspec.data.architectures import Arch
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
@@ -28,7 +28,7 @@ _SHOWN = 12
 
 
 class FeatureRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """What goes missing where some files have no code for a GPU."""
+    """Says what goes missing where some files have no code for a GPU."""
 
     package: str
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class FeatureRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PackedRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A library whose GPU code cannot be listed."""
+    """Describes a library whose GPU code cannot be listed."""
 
     library: str
     why: str
@@ -48,7 +48,7 @@ class PackedRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PtxRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The CUDA release that introduced a PTX version."""
+    """Holds the CUDA release that introduced a PTX version."""
 
     ptx: str
     cuda: str
@@ -58,7 +58,7 @@ class PtxRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True)
 class FileCode:
-    """The GPU code of one file (or of all cubins in a directory), as modules; a cubin is a module of its own."""
+    """Holds the GPU code of one file (or of all cubins in a directory), as modules; a cubin is a module of its own."""
 
     name: str
     modules: tuple[Module, ...]
@@ -66,12 +66,24 @@ class FileCode:
     def supports(self, gpu: Arch) -> Counter[Support]:
         """Count how many modules run how."""
         judged = {module: best_support(module, gpu) for module in set(self.modules)}
-        return Counter(judged[module] for module in self.modules)
+        idle = self._idle(judged)
+        return Counter(NOTHING if _only_gpu(module) in idle else judged[module] for module in self.modules)
+
+    def _idle(self, judged: Mapping[Module, Support]) -> set[tuple[int, int] | None]:
+        """Find the GPUs whose own modules are not used: as many modules are for this GPU alone, and the library picks by GPU."""
+        single = Counter(gpus for module in self.modules if (gpus := _only_gpu(module)))
+        own = {
+            gpus
+            for module, support in judged.items()
+            if (gpus := _only_gpu(module)) and support.mode is Mode.NATIVE
+        }
+        number = sum(single[gpus] for gpus in own)
+        return {gpus for gpus, count in single.items() if gpus not in own and count <= number}
 
 
 @dataclass(frozen=True)
 class GpuInventory:
-    """All GPU code of a venv, and the CUDA sources that are compiled on the machine, by owner."""
+    """Holds all GPU code of a venv, and the CUDA sources that are compiled on the machine, by owner."""
 
     files: tuple[FileCode, ...]
     sources: tuple[str, ...] = ()
@@ -264,6 +276,12 @@ def cuda_of_ptx(isa: tuple[int, int]) -> str | None:
     """Return the CUDA release that writes a PTX version; None for one that envspec does not know."""
     wanted = f"{isa[0]}.{isa[1]}"
     return next((row.cuda for row in load_table("ptx_isa", PtxRow) if row.ptx == wanted), None)
+
+
+def _only_gpu(module: Module) -> tuple[int, int] | None:
+    """Return the one GPU that all code of a module is for, as its compute capability; None if there are several."""
+    gpus = {(code.arch.major, code.arch.minor) for code in module}
+    return gpus.pop() if len(gpus) == 1 else None
 
 
 def _modes(counted: Counter[Support]) -> Counter[Mode]:

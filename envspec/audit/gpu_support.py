@@ -14,7 +14,7 @@ from envspec.data.architectures import Arch
 
 
 class Mode(Enum):
-    """How code gets to run, best first."""
+    """Says how code gets to run, best first."""
 
     NATIVE = "native"
     COMPATIBLE = "compatible"
@@ -23,7 +23,7 @@ class Mode(Enum):
 
 
 class Support(NamedTuple):
-    """The mode, the code that is used, and why it may be used."""
+    """Holds the mode, the code that is used, and why it may be used."""
 
     mode: Mode
     code: GpuCode | None

@@ -9,6 +9,7 @@ from envspec.audit.binaries import Binary, python_minor_of
 from envspec.audit.closure import MissingLibrary, UndefinedSymbol
 from envspec.audit.driver import DriverApi
 from envspec.audit.linkage import Linkage, LinkResult
+from envspec.audit.reach import Reach, Verdict, Way, owners_of
 from envspec.data.compatibility import cuda_of_driver, driver_of_cuda
 from envspec.data.system_libraries import OptionalRow, driver_library, optional_library
 from envspec.elf import demangle
@@ -24,11 +25,15 @@ _SHOWN = 6
 class LinkFindings:
     """Turns a linkage into findings."""
 
-    def __init__(self, linkage: Linkage, owners: Owners, api: DriverApi, minimum_driver: str) -> None:
+    def __init__(
+        self, linkage: Linkage, owners: Owners, api: DriverApi, minimum_driver: str, reach: Reach
+    ) -> None:
         self.linkage = linkage
         self.owners = owners
         self.api = api
         self.minimum_driver = minimum_driver
+        self.reach = reach
+        self.unused: dict[str, list[str]] = {}
 
     def all(self) -> Iterator[Finding]:
         """Make every finding."""
@@ -37,12 +42,21 @@ class LinkFindings:
         broken = broken_members(results, lambda name: not results[name].holds, torch)
         yield from self._damaged()
         yield from self._versions(results[name] for name in broken)
-        yield from self._libraries_missing(
-            [results[name] for name in self._meant(broken) if results[name].missing]
-        )
-        yield from self._symbols_undefined(
-            [results[name] for name in broken if not (results[name].missing or results[name].link.versions)]
-        )
+        lacking = [results[name] for name in self._meant(broken) if results[name].missing]
+        optional, needed = self._optional(lacking)
+        yield from self._without_the_system(optional)
+        incomplete = [
+            results[name] for name in broken if not (results[name].missing or results[name].link.versions)
+        ]
+        yield from self._drivers_too_old(incomplete)
+        incomplete = [one for one in map(self._without_driver_symbols, incomplete) if one.undefined]
+        verdicts = self.reach.judge([*needed, *incomplete])
+        failing = [v.result for v in verdicts if v.way is Way.FAILS]
+        yield from self._libraries_missing([one for one in failing if one.missing])
+        yield from self._symbols_undefined([one for one in failing if not one.missing])
+        yield from self._loaded_behind([v for v in verdicts if v.way in (Way.LOADED_FIRST, Way.ORDER)])
+        yield from self._by_name_only([v.result for v in verdicts if v.way is Way.BY_NAME])
+        self._unused_variants([v for v in verdicts if v.way is Way.VARIANT])
         yield from self._variants(frozenset(broken))
         yield from self._driver()
 
@@ -78,32 +92,125 @@ class LinkFindings:
                     fix=f"lock for {machine} and build again",
                 )
 
-    def _libraries_missing(self, results: Sequence[LinkResult]) -> Iterator[Finding]:
-        optional: dict[tuple[str, OptionalRow], list[tuple[LinkResult, MissingLibrary]]] = {}
-        errors: dict[str, list[tuple[LinkResult, MissingLibrary]]] = {}
+    def _optional(
+        self, results: Sequence[LinkResult]
+    ) -> tuple[list[tuple[LinkResult, list[tuple[MissingLibrary, OptionalRow]]]], list[LinkResult]]:
+        """Part the files that can do without all that they lack from those that are to be judged by how they are reached."""
+        optional = []
+        needed = []
         for one in results:
+            rows = []
             for library in one.missing:
                 row = optional_library(library.name, library.by.name)
-                if row is not None and not self._places(library.name):
-                    key = (self._package(self.owners.of(library.by.name)), row)
-                    optional.setdefault(key, []).append((one, library))
-                else:
-                    errors.setdefault(library.name, []).append((one, library))
-        for name, who in sorted(errors.items()):
-            yield self._library_missing(name, who)
+                if row is not None and not self.reach.places(library.name, one):
+                    rows.append((library, row))
+            if rows:
+                optional.append((one, rows))
+            if len(rows) < len(one.missing):
+                left = {library for library, _ in rows}
+                needed.append(replace(one, missing=tuple(x for x in one.missing if x not in left)))
+        return optional, needed
+
+    def _without_the_system(
+        self, files: Iterable[tuple[LinkResult, list[tuple[MissingLibrary, OptionalRow]]]]
+    ) -> Iterator[Finding]:
+        optional: dict[tuple[str, OptionalRow], list[tuple[LinkResult, MissingLibrary]]] = {}
+        for one, rows in files:
+            for library, row in rows:
+                key = (self._package(self.owners.of(library.by.name)), row)
+                optional.setdefault(key, []).append((one, library))
         for (package, row), who in sorted(
             optional.items(), key=lambda item: (item[0][0], item[0][1].library)
         ):
-            files = sorted({self._short(one.binary.name) for one, _ in who})
-            names = sorted({library.name for _, library in who})
+            names = sorted({self._short(one.binary.name) for one, _ in who})
+            missing = sorted({library.name for _, library in who})
             yield note(
                 "optional-library",
                 package,
-                f"{package}: {counted(len(files), 'file')} of it cannot be loaded without {row.project}, "
+                f"{package}: {counted(len(names), 'file')} of it cannot be loaded without {row.project}, "
                 "which this machine does not have",
-                evidence=[row.why, f"files: {_some(files)}", f"missing: {_some(names)}"],
+                evidence=[row.why, f"files: {_some(names)}", f"missing: {_some(missing)}"],
                 fix=f"install {row.project} if you need it",
             )
+
+    def _libraries_missing(self, results: Sequence[LinkResult]) -> Iterator[Finding]:
+        """One finding for each library and package that needs it; a file that is lost is one cause, whoever needs it."""
+        present = frozenset(self.linkage.files.names)
+        errors: dict[tuple[str, str], list[tuple[LinkResult, MissingLibrary]]] = {}
+        for one in results:
+            for library in one.missing:
+                lost = self.owners.lost(library.name, present)
+                owner = "" if lost else self.owners.of(library.by.name)
+                errors.setdefault((library.name, owner), []).append((one, library))
+        for (name, owner), who in sorted(errors.items()):
+            yield self._library_missing(name, owner, who)
+
+    def _loaded_behind(self, verdicts: Iterable[Verdict]) -> Iterator[Finding]:
+        """Tell of files that load only behind libraries that no search path leads to."""
+        groups: dict[tuple[str, Way, tuple[str, ...]], list[Verdict]] = {}
+        for verdict in verdicts:
+            owner = self.owners.of(verdict.result.binary.name)
+            key = (owner, verdict.way, tuple(sorted(owners_of(verdict.first, self.owners))))
+            groups.setdefault(key, []).append(verdict)
+        for (owner, way, packages), who in sorted(groups.items(), key=lambda item: (item[0][0], item[0][2])):
+            files = sorted(self._short(v.result.binary.name) for v in who)
+            first = sorted({self._short(b.name) for v in who for b in v.first})
+            evidence = [f"files: {_some(files)}", f"behind: {_some(first) if first else 'torch'}"]
+            subject = self._package(owner) or files[0]
+            if way is Way.LOADED_FIRST:
+                yield note(
+                    "library-order",
+                    subject,
+                    f"{owner or files[0]}: {counted(len(files), 'file')} of it can be loaded only behind libraries "
+                    "that the package, or what it requires, loads first",
+                    evidence=evidence,
+                )
+            else:
+                yield warning(
+                    "library-order",
+                    subject,
+                    f"{owner or files[0]}: {counted(len(files), 'file')} of it can be loaded only after {_some(packages)}, "
+                    "which it does not require",
+                    evidence=evidence,
+                    fix=f"import {_some([self._package(p) for p in packages])} first, where these files are needed",
+                )
+
+    def _by_name_only(self, results: Iterable[LinkResult]) -> Iterator[Finding]:
+        """Tell of programs, plugins and modules that are loaded only if somebody asks for them, and lack something."""
+        packages: dict[str, list[LinkResult]] = {}
+        for one in results:
+            packages.setdefault(self.owners.of(one.binary.name), []).append(one)
+        for owner, who in sorted(packages.items()):
+            files = sorted(self._short(one.binary.name) for one in who)
+            missing = sorted({library.name for one in who for library in one.missing})
+            symbols = sorted({_symbol(symbol) for one in who if not one.missing for symbol in one.undefined})
+            evidence = [f"files: {_some(files)}"]
+            if missing:
+                evidence.append(f"missing: {_some(missing, 8)}")
+            if symbols:
+                evidence.append(f"missing symbols: {_some(symbols)}")
+            yield note(
+                "optional-library",
+                self._package(owner) or files[0],
+                f"{owner or 'files of no package'}: {counted(len(files), 'file')} that nothing loads unless asked to "
+                f"cannot be loaded without {_some(missing) if missing else 'symbols that nothing here defines'}",
+                evidence=evidence,
+                fix=f"install what brings {_some(missing)} if you need it" if missing else "",
+            )
+
+    def _unused_variants(self, verdicts: Iterable[Verdict]) -> None:
+        groups: dict[tuple[str, str], list[LinkResult]] = {}
+        for verdict in verdicts:
+            owner = self.owners.of(verdict.result.binary.name)
+            groups.setdefault((owner, verdict.variant), []).append(verdict.result)
+        for (owner, variant), who in sorted(groups.items()):
+            reasons = sorted(
+                {library.name for one in who for library in one.missing}
+                | {"symbols of something else" for one in who if not one.missing}
+            )
+            names = sorted(self._short(one.binary.name) for one in who)
+            loads = f"{self._short(variant)} loads" if variant else "another one lacks less"
+            self.unused.setdefault(owner, []).append(f"{_some(names, 2)}: {_some(reasons)}; {loads}")
 
     def _meant(self, broken: Sequence[str]) -> Iterator[str]:
         """Yield the broken files, less the variants that are for another environment: where one variant lacks only libraries
@@ -113,29 +220,39 @@ class LinkFindings:
             yield from meant or members
 
     def _ought_to_load(self, result: LinkResult) -> bool:
-        return all(self._places(x.name) or self.owners.bringing(x.name) for x in result.missing)
+        present = frozenset(self.linkage.files.names)
+        return all(
+            self.reach.places(x.name, result) or self.owners.lost(x.name, present) for x in result.missing
+        )
 
-    def _library_missing(self, name: str, who: list[tuple[LinkResult, MissingLibrary]]) -> Finding:
+    def _library_missing(
+        self, name: str, owner: str, who: list[tuple[LinkResult, MissingLibrary]]
+    ) -> Finding:
         needing = sorted({library.by.name for _, library in who})
         affected = len({one.binary.name for one, _ in who})
         evidence = [f"needed by {self._short(file)}{self._of(file)}" for file in needing[:_SHOWN]]
         if len(needing) > _SHOWN:
             evidence.append(f"and by {len(needing) - _SHOWN} more")
-        places = self._places(name)
-        for place in places[:_SHOWN]:
-            binary = place
+        bringing = self.owners.lost(name, frozenset(self.linkage.files.names))
+        near = self.reach.places(name, who[0][0])
+        places = [b for b in self._places(name) if b in near or not self.owners.of(b.name)]
+        for binary in places[:_SHOWN]:
             why = (
                 f"which is for {binary.elf.machine}"
                 if binary.elf.machine != self.linkage.loader.machine
                 else "where the loader does not look"
             )
             evidence.append(f"it lies at {self._short(binary.name)}{self._of(binary.name)}, {why}")
+        evidence += [
+            f"{self.owners.of(b.name)} has it at {self._short(b.name)}, for itself"
+            for b in self._places(name)
+            if b not in places and self.owners.of(b.name)
+        ][:_SHOWN]
         searched = self.linkage.loader.searched(who[0][1].by)
         evidence.append(
             f"searched: {', '.join(map(self._shown_directory, searched)) or 'nothing'}, the system"
         )
-        bringing = self.owners.bringing(name)
-        relatives = self._relatives(name)
+        relatives = [other for other in self._relatives(name) if other != name]
         if not places and relatives:
             evidence.append(f"the environment has {_some(relatives)} instead")
         if bringing and not places:
@@ -147,7 +264,7 @@ class LinkFindings:
         return error(
             "library-missing",
             name,
-            f"{name} is not found; {counted(affected, 'file')} cannot be loaded without it",
+            f"{name} is not found; {counted(affected, 'file')}{f' of {owner}' if owner else ''} cannot be loaded without it",
             evidence=evidence,
             fix=fix,
         )
@@ -184,15 +301,19 @@ class LinkFindings:
     def _symbols_undefined(self, results: Sequence[LinkResult]) -> Iterator[Finding]:
         packages: dict[str, list[LinkResult]] = {}
         for one in results:
+            packages.setdefault(self.owners.of(one.binary.name), []).append(one)
+        for owner, members in sorted(packages.items()):
+            yield self._symbols_of_package(owner, members)
+
+    def _without_driver_symbols(self, one: LinkResult) -> LinkResult:
+        left = tuple(symbol for symbol in one.undefined if not self._is_the_drivers(symbol.name))
+        return replace(one, undefined=left)
+
+    def _drivers_too_old(self, results: Iterable[LinkResult]) -> Iterator[Finding]:
+        for one in results:
             of_driver = [symbol.name for symbol in one.undefined if self._is_the_drivers(symbol.name)]
             if of_driver:
                 yield self._driver_too_old(one, of_driver)
-            left = tuple(symbol for symbol in one.undefined if symbol.name not in of_driver)
-            if left:
-                owner = self.owners.of(one.binary.name)
-                packages.setdefault(owner, []).append(replace(one, undefined=left))
-        for owner, members in sorted(packages.items()):
-            yield self._symbols_of_package(owner, members)
 
     def _is_the_drivers(self, symbol: bytes) -> bool:
         return any(symbol in stand_in.elf.symbols.exports for stand_in in self.linkage.driver.values())
@@ -266,7 +387,7 @@ class LinkFindings:
     def _variants(self, broken: frozenset[str]) -> Iterator[Finding]:
         """Say which variants are for something else: they were linked too, and are no faults."""
         results = self.linkage.results
-        packages: dict[str, list[str]] = {}
+        packages = {owner: list(lines) for owner, lines in self.unused.items()}
         for members in families(results).values():
             idle = [name for name in members if not results[name].holds and name not in broken]
             if idle:

@@ -26,7 +26,7 @@ from envspec.data.system_libraries import PreloadRow, driver_library, preloads
 
 @dataclass(frozen=True)
 class LinkResult:
-    """One file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
+    """Describes one file's outcome: what it lacks in the end, and behind which packages (`preloaded`) it was loaded.
 
     `missing` are libraries it cannot do without, itself or through what it needs; `driver` are those that only the driver brings,
     with the symbols asked of them in `asked`. `siblings` are files of its own directory that its package loads first, `within`
@@ -51,13 +51,19 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class Linkage:
-    """All outcomes, and what the process was taken to be."""
+    """Holds all outcomes, and what the process was taken to be."""
 
     files: VenvFiles
     loader: Loader
     python: Process
     driver: Mapping[str, Binary]
     results: Mapping[str, LinkResult]
+    linker: _Linker
+
+    def behind(self, result: LinkResult, libraries: Iterable[Binary], *, torch: bool) -> LinkResult:
+        """Link a file once more in a process that has loaded these libraries by path, for everyone to see, and with `torch`
+        has imported torch before."""
+        return self.linker.behind_libraries(result, libraries, torch=torch)
 
     def loads(self, result: LinkResult) -> bool:
         """Tell whether loading the file with all symbols bound succeeds, its dependencies' symbols included."""
@@ -155,6 +161,18 @@ class _Linker:
             before = Process(names, before.visible)
         return before
 
+    def behind_libraries(self, result: LinkResult, libraries: Iterable[Binary], *, torch: bool) -> LinkResult:
+        """Link a file again behind these libraries, in their order."""
+        rows = tuple(
+            row for row in self.rows if row.package in result.preloaded or (torch and row.package == "torch")
+        )
+        before = self.process_behind(rows)
+        for library in (*result.siblings, *libraries):
+            before = after(before, [load(library, self.loader, before)], visible=True)
+            before = Process({library.name.rpartition("/")[2]: library, **before.names}, before.visible)
+        closure = load(result.binary, self.loader, before)
+        return self.outcome(closure, before, tuple(row.package for row in rows))
+
     def outcome(self, closure: Closure, before: Process, preloaded: tuple[str, ...]) -> LinkResult:
         """Set aside what only the driver brings. Symbols are looked for only where no other library is missing: the loader
         does not get to them otherwise."""
@@ -206,4 +224,4 @@ def link_statically(
     sound = {name: [p for p in found if not (p.missing or p.undefined)] for name, found in parents.items()}
     for name in broken:
         results[name] = linker.within(results[name], sound[name] or parents[name])
-    return Linkage(files, loader, python, stand_ins, results)
+    return Linkage(files, loader, python, stand_ins, results, linker)

@@ -16,7 +16,7 @@ from envspec.host.ld_cache import own_cache, system_directories
 
 
 class Loader:
-    """The loader of one machine with one LD_LIBRARY_PATH. Libraries it finds outside the venv are read once."""
+    """Finds libraries as the loader of one machine does, with one LD_LIBRARY_PATH. Those outside the venv are read once."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from envspec.audit.gpu_findings import GpuFindings, read_gpu_inventory
 from envspec.audit.link_findings import LinkFindings
 from envspec.audit.linkage import Linkage, link_statically
 from envspec.audit.loader import Loader
+from envspec.audit.reach import Reach
 from envspec.report.findings import Finding, Report, allow, error, report
 from envspec.toolkit.stub import SONAME
 from envspec.venv.owners import Owners
@@ -53,7 +54,8 @@ def link_findings(environment: Environment, files: VenvFiles, owners: Owners) ->
         )
         return
     api = read_driver_api(environment.cuda / "include")
-    yield from LinkFindings(linkage, owners, api, environment.minimum_driver).all()
+    reach = Reach(linkage, owners, environment.site, environment.minor)
+    yield from LinkFindings(linkage, owners, api, environment.minimum_driver, reach).all()
 
 
 def gpu_findings(environment: Environment, files: VenvFiles, owners: Owners) -> Iterator[Finding]:

@@ -34,15 +34,15 @@ _OUTPUT = 64 << 10
 
 
 class BuildLog:
-    """The lines of one build's log. `environ` is the build's environment, whose secrets are masked."""
+    """Holds the lines of one build's log. `environ` is the build's environment, whose secrets are masked."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._secrets = secrets_of(environ)
         self._first: list[str] = []
         self._last: deque[str] = deque()
-        self._room = _FIRST
+        self._left = _FIRST
         self._kept = 0
-        self._left_out = 0
+        self._omitted = 0
         self.commands = CommandText(self.write, output=True, most_output=_OUTPUT)
         for line in _head():
             self.write(line)
@@ -51,21 +51,21 @@ class BuildLog:
         """Add a line. The first and the last megabytes of a log that is too long are kept."""
         line = printable(self._secrets.masked(line))
         size = len(line) + 1
-        if self._room >= size:
-            self._room -= size
+        if self._left >= size:
+            self._left -= size
             self._first.append(line)
             return
-        self._room = 0
+        self._left = 0
         self._last.append(line)
         self._kept += size
         while self._kept > _LAST:
             self._kept -= len(self._last.popleft()) + 1
-            self._left_out += 1
+            self._omitted += 1
 
     @property
     def text(self) -> str:
         """Return the whole log."""
-        gap = [f"[{self._left_out} lines are left out]"] if self._left_out else []
+        gap = [f"[{self._omitted} lines are left out]"] if self._omitted else []
         return "\n".join([*self._first, *gap, *self._last]) + "\n"
 
     @contextlib.contextmanager
@@ -106,7 +106,7 @@ class BuildLog:
 
 
 class LoggedProgress:
-    """A display of which a log gets a copy."""
+    """Shows progress on another display, and writes a copy into a log."""
 
     def __init__(self, shown: Progress, log: BuildLog) -> None:
         self._shown = shown

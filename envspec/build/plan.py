@@ -26,7 +26,7 @@ from envspec.venv.interpreter import choose_python
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """Says what the command line asks for."""
 
     profile: Path
     out: Path
@@ -40,7 +40,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a build came to. `script` is what people source.
+    """Says what a build came to. `script` is what people source.
 
     `built` is false where there was nothing to do, or nothing was wanted. `generation` and `digest` are those of the current
     generation; they are 0 and empty where it was not looked at.
@@ -54,7 +54,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known before anything is written, and stays the same through all stages."""
+    """Says what is known before anything is written, and stays the same through all stages."""
 
     request: BuildRequest
     profile: Profile

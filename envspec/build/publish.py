@@ -22,12 +22,12 @@ from envspec.report.progress import Progress
 from envspec.toolkit.layout import STUB
 from envspec.toolkit.toolchain import Toolchain
 from envspec.venv.install import Venv
-from envspec.venv.inventory import Inventory, StatCache, tree_stats, with_own_files
+from envspec.venv.inventory import Inventory, StatCache, require_content, tree_stats, with_own_files
 from envspec.venv.owners import ENVSPEC
 
 
 class BuiltGeneration(msgspec.Struct, frozen=True, kw_only=True):
-    """What the stages made: a generation that only lacks its manifest, and everything that the manifest tells of it."""
+    """Says what the stages made: a generation that only lacks its manifest, and everything that the manifest tells of it."""
 
     generation: Generation
     inputs: BuildInputs
@@ -52,6 +52,9 @@ def publish_generation(plan: Plan, built: BuiltGeneration, progress: Progress) -
         )
         manifest = build_manifest(plan, built, inventory)
         require_digest(manifest.digest, plan.request.expected)
+        if plan.request.expected is not None:
+            stage.detail("reading every file")
+            require_content(built.venv.path, inventory.rows)
         places = places_of(plan.output, built.generation, built.script.site_packages, built.script.toolchain)
         cache = StatCache(inventory.stats, tree_stats(built.toolchain.path), places)
         with lock_on_disk(plan.profile, built.lock):

@@ -41,7 +41,7 @@ extern "C" int run_scale(void *values, int count) {
 
 
 class Compilers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel is compiled with. The compilers keep the descriptors `inherit_fds` open, as uv does."""
+    """Says what a kernel is compiled with. The compilers keep the descriptors `inherit_fds` open, as uv does."""
 
     cuda_home: Path
     cxx: Path

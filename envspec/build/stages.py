@@ -67,11 +67,16 @@ def install_packages(plan: Plan, lock: Lock, generation: Generation, progress: P
         uv = plan.uv.with_reporter(stage.detail)
         require_disk_space(needed_files(lock, plan.python), plan.output.root, uv, progress.note)
         work = plan.output.work / "install"
-        venv = install(plan.profile, lock, plan.python, uv, generation.venv, work)
+        settle = "file-conflict" in plan.request.allowed
+        venv = install(plan.profile, lock, plan.python, uv, generation.venv, work, settle=settle)
         files = sum(len(package.rows) for package in venv.packages)
         stage.result = f"{len(venv.packages)} packages, {files} files"
         if venv.winners:
             stage.result += f", {counted(len(venv.winners), 'file conflict')} settled as declared"
+        if venv.misrecorded:
+            stage.result += (
+                f", {counted(len(venv.misrecorded), 'file')} as in the wheel and not as its RECORD says"
+            )
     return venv
 
 

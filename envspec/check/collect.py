@@ -89,10 +89,20 @@ def collect_selection(given: CheckInput, target: Target, uv: Uv, python: Path) -
 
 def toolkit_releases(chosen: Mapping[str, Selected]) -> ToolkitReleases:
     """Return the toolkit's parts in a set."""
-    found = {component_of(name): one for name, one in chosen.items() if component_of(name)}
+    offered: dict[str, list[Selected]] = {}
+    for name, one in chosen.items():
+        if component := component_of(name):
+            offered.setdefault(component, []).append(one)
+    compilers = offered.get("nvcc", [])
+    major = max((one.version.major for one in compilers), default=None)
+    # Of a part for two CUDA majors the one of the compiler's is laid out; the other one's headers no compiler looks at.
+    found = {
+        component: max(several, key=lambda one: (one.version.major == major, one.version))
+        for component, several in offered.items()
+    }
     return ToolkitReleases(
-        {str(c): one.version for c, one in found.items()},
-        {str(c): one.package.name for c, one in found.items()},
+        {component: one.version for component, one in found.items()},
+        {component: one.package.name for component, one in found.items()},
     )
 
 

@@ -29,7 +29,7 @@ class RequiredBy(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that would be installed, and what requires it. Without a network `required_by` knows no specifiers."""
+    """Holds everything that would be installed, and what requires it. Without a network `required_by` knows no specifiers."""
 
     target: Target
     chosen: Mapping[str, Selected]
@@ -99,19 +99,19 @@ def _to_profile(selection: Selection, by: str) -> list[str]:
 
 
 class ToolkitReleases(msgspec.Struct, frozen=True):
-    """The parts of the CUDA toolkit in the set, by component name (`nvcc`, `crt`, `cudart`, ...), with their packages."""
+    """Holds the parts of the CUDA toolkit in the set, by component name (`nvcc`, `crt`, `cudart`, ...), with their packages."""
 
     versions: Mapping[str, Version]
     packages: Mapping[str, str]
 
     def release(self, component: str) -> tuple[int, int] | None:
-        """`(13, 2)`, or None if the component is missing."""
+        """Return the CUDA release of a component as `(13, 2)`, or None if it is missing."""
         version = self.versions.get(component)
         return (version.major, version.minor) if version else None
 
 
 class CheckInput(msgspec.Struct, frozen=True):
-    """What is checked: a profile and a lock for it.
+    """Says what is checked: a profile and a lock for it.
 
     `kept_digest` is of the profile that the lock on disk was made from. `refusal` is why the resolver has no set for the
     profile, if so; the lock is then one in which the profile's pins win.
@@ -124,14 +124,14 @@ class CheckInput(msgspec.Struct, frozen=True):
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """The GPU and driver that the environment is for."""
+    """Holds the GPU and driver that the environment is for."""
 
     arch: Arch
     minimum_driver: str
 
 
 class IndexNotices(msgspec.Struct, frozen=True):
-    """What the index says of the locked files today: `yanked` maps a pin to the reason given."""
+    """Holds what the index tells of the locked files today: `yanked` maps a pin to the reason given."""
 
     yanked: Mapping[str, str]
 

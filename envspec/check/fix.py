@@ -48,7 +48,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class FixResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines of a unified diff of the profile, none if it was left alone, and the report of the profile as it is now."""
+    """Holds the lines of a unified diff of the profile, none if it was left alone, and the report of the profile as it is now."""
 
     difference: tuple[str, ...]
     report: Report

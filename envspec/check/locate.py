@@ -27,7 +27,7 @@ _FRESH_SECONDS = 3600
 
 
 class Located(msgspec.Struct, frozen=True):
-    """The answer of the index: its files for the packages of a lock, and its notices."""
+    """Holds the answer of the index: its files for the packages of a lock, and its notices."""
 
     graph: Graph
     notices: IndexNotices

@@ -26,7 +26,7 @@ _WORKERS = 8
 
 
 class MatchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One release: the torch releases it fits, what its metadata declares, and a reason where nothing is known."""
+    """Describes one release: the torch releases it fits, what its metadata declares, and a reason where nothing is known."""
 
     version: str
     uploaded: str
@@ -38,7 +38,7 @@ class MatchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `envspec match`; `version` is the version of the JSON form."""
+    """Holds the answer of `envspec match`; `version` is the version of the JSON form."""
 
     version: int = 1
     package: str
@@ -87,7 +87,7 @@ def match(
 
 
 def fitting_versions(table: MatchTable, torch: str) -> tuple[str, ...]:
-    """The versions that fit one torch release, newest first, pre-releases last."""
+    """Return the versions that fit one torch release, newest first, pre-releases last."""
     fits = [row.version for row in table.rows if torch in row.fits]
     return tuple(sorted(fits, key=lambda v: Version(v).is_prerelease))
 

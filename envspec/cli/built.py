@@ -8,7 +8,7 @@ from envspec.build.plan import BuildResult
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `build` and `upgrade`.
+    """Holds the result of `build` and `upgrade`.
 
     `built` is false where there was nothing to do, or where the user said no. The other fields then tell of the current
     generation; they are empty, and `generation` is 0, where there is none to tell of.

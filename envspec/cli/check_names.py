@@ -6,7 +6,7 @@ import msgspec
 
 
 class CheckName(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of `doctor` or one probe. `packages` are those that a probe needs."""
+    """Describes one check of `doctor` or one probe. `packages` are those that a probe needs."""
 
     name: str
     means: str
@@ -15,7 +15,7 @@ class CheckName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `doctor --list` and `probe --list`."""
+    """Holds the result of `doctor --list` and `probe --list`."""
 
     version: int = 1
     command: str

@@ -19,7 +19,7 @@ COMMANDS = ("check", "audit", "verify", "probe", "doctor")
 
 
 class ErrorExit(str, Enum):
-    """Which exit code an error ends in; the names of `errors.Exit`."""
+    """Says which exit code an error ends in, by the names of `errors.Exit`."""
 
     FINDINGS = "findings"
     USAGE = "usage"
@@ -29,12 +29,12 @@ class ErrorExit(str, Enum):
 
     @property
     def exit(self) -> Exit:
-        """The exit code."""
+        """Return the exit code."""
         return Exit[self.name]
 
 
 class ErrorRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of `data/codes.toml`."""
+    """Describes one row of `data/codes.toml`."""
 
     code: str
     exit: ErrorExit
@@ -42,7 +42,7 @@ class ErrorRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FindingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of `data/findings.toml`."""
+    """Describes one row of `data/findings.toml`."""
 
     code: str
     command: str
@@ -50,7 +50,7 @@ class FindingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
-    """One code. `command` is the one whose finding it is; empty for an error that ends a command with `exit`."""
+    """Describes one code. `command` is the one whose finding it is; empty for an error that ends a command with `exit`."""
 
     code: str
     means: str

@@ -23,7 +23,7 @@ _EXAMPLES = 4
 
 
 class ExplainedCode(msgspec.Struct, frozen=True, kw_only=True):
-    """One code. `group` is the command whose finding it is, `error`, or `cause` for a cause that `diagnose` names.
+    """Describes one code. `group` is the command whose finding it is, `error`, or `cause` for a cause that `diagnose` names.
 
     `exit` is the exit code of an error. `page` is empty in a list of all codes.
     """
@@ -36,7 +36,7 @@ class ExplainedCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `explain`."""
+    """Holds the result of `explain`."""
 
     version: int = 1
     command: str = "explain"

@@ -9,9 +9,9 @@ import click
 from envspec.cli.show import say
 from envspec.report.error_report import error_report
 from envspec.report.errors import EnvspecError, InternalError, Interrupted, Terminated, UsageError
-from envspec.report.findings import FailedReport, to_json
+from envspec.report.findings import to_json
 from envspec.report.os_errors import explain_os_error
-from envspec.report.text import render_error, render_finding
+from envspec.report.text import render_error
 
 
 def tell(error: BaseException, command: str, *, as_json: bool) -> int:
@@ -28,9 +28,6 @@ def tell(error: BaseException, command: str, *, as_json: bool) -> int:
         if ended.by_user:
             say(f"{ended.what}; {ended.why}", err=True)
     else:
-        if isinstance(ended, FailedReport):
-            for finding in ended.report.errors:
-                click.echo(render_finding(finding), err=True)
         click.echo(render_error(ended), err=True, nl=False)
     return int(ended.exit)
 

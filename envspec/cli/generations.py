@@ -17,7 +17,7 @@ from envspec.output.manifest import read_manifest
 
 
 class CurrentGeneration(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `digest` and `rollback`."""
+    """Holds the result of `digest` and `rollback`."""
 
     version: int = 1
     command: str

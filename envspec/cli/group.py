@@ -10,7 +10,7 @@ import click
 
 
 class Verb(NamedTuple):
-    """One command: the module that holds its `NAME_command`, and its line in `envspec --help`."""
+    """Describes one command: the module that holds its `NAME_command`, and its line in `envspec --help`."""
 
     name: str
     module: str
@@ -65,7 +65,7 @@ class _Commands(Mapping[str, click.Command]):
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by the table: a command's module is imported when the command is called."""
+    """Knows its commands by the table: a command's module is imported when the command is called."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -24,7 +24,7 @@ from envspec.report.errors import UsageError
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `init`: the profile that was written. `lock` is empty where the stack's lock does not fit it."""
+    """Holds the result of `init`: the profile that was written. `lock` is empty where the stack's lock does not fit it."""
 
     version: int = 1
     command: str = "init"

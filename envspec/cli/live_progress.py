@@ -16,7 +16,7 @@ from envspec.report.text import note_text
 
 
 class LiveProgress:
-    """A spinner with the current detail on a terminal; finished stages stay above it."""
+    """Shows a spinner with the current detail on a terminal; finished stages stay above it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream)

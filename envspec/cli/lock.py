@@ -20,7 +20,7 @@ from envspec.venv.interpreter import choose_python
 
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `lock`. `action` is `kept`, `made` or `changed`; `packages` is their number."""
+    """Holds the result of `lock`. `action` is `kept`, `made` or `changed`; `packages` is their number."""
 
     version: int = 1
     command: str = "lock"

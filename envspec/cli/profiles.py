@@ -15,7 +15,7 @@ from envspec.profile.starter import stacks
 
 
 class NamedProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """One shipped profile. `title` is empty for one that only changes another one's GPU."""
+    """Describes one shipped profile. `title` is empty for one that only changes another one's GPU."""
 
     name: str
     path: str
@@ -23,7 +23,7 @@ class NamedProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU or series, and the architecture that kernels for it are compiled for."""
+    """Describes one GPU or series, and the architecture that kernels for it are compiled for."""
 
     name: str
     arch: str
@@ -31,7 +31,7 @@ class NamedGpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedProfiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `profiles`."""
+    """Holds the result of `profiles`."""
 
     version: int = 1
     command: str = "profiles"

@@ -14,7 +14,7 @@ from envspec.report.text import note_text
 
 
 class PlainProgress:
-    """One line when a stage ends, one for each note. For pipes, logs and CI."""
+    """Shows one line when a stage ends, and one for each note. It is for pipes, logs and CI."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -35,7 +35,7 @@ class PlainProgress:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """The display that fits the stream (standard error by default)."""
+    """Return the display that fits the stream (standard error by default)."""
     stream = stream or sys.stderr
     if stream.isatty():
         from envspec.cli.live_progress import LiveProgress  # and rich with it, which a pipe need not wait for

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def render_report(report: Report) -> str:
-    """All findings and a last line that counts them, with a final newline."""
+    """Return the text of all findings, with a last line that counts them and a final newline."""
     parts = [render_finding(f) for f in report.findings]
     parts.append(f"{report.command}: {count_findings(report)}")
     return "\n".join(parts) + "\n"
 
 
 def render_probes(report: ProbeReport) -> str:
-    """One line a probe, then the findings of those that fail."""
+    """Return one line for each probe, then the findings of those that fail."""
     lines = [
         f"{row.outcome.value:<9}  {row.name:<18} {row.seconds:6.1f} s  {'; '.join(row.did)}".rstrip()
         for row in report.probes
@@ -40,7 +40,7 @@ def render_probes(report: ProbeReport) -> str:
 
 
 def render_generations(found: GenerationList) -> str:
-    """One line a generation, the current one marked, its users below."""
+    """Return one line for each generation, the current one marked, with its users below."""
     lines = []
     for row in found.generations:
         mark = "*" if row.current else " "
@@ -56,7 +56,7 @@ def render_generations(found: GenerationList) -> str:
 
 
 def render_gc(result: GcResult) -> str:
-    """What was removed, and what was kept for whom."""
+    """Return what was removed, and what was kept because a process uses it."""
     removed = ", ".join(map(str, result.removed)) or "nothing"
     lines = [f"removed generations: {removed}"]
     if result.toolchains:

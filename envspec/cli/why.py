@@ -26,7 +26,7 @@ _MOST = 50
 
 
 class Requirers(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `why`. Each of `paths` leads from the package to the profile."""
+    """Holds the result of `why`. Each of `paths` leads from the package to the profile."""
 
     version: int = 1
     command: str = "why"

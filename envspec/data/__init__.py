@@ -27,6 +27,6 @@ def load_file(path: Path) -> dict[str, Any]:
 
 
 def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
-    """The rows (`[[row]]`) of `data/NAME.toml`, checked against their type."""
+    """Return the rows (`[[row]]`) of `data/NAME.toml`, checked against their type."""
     table = load_file(Path(__file__).parent / f"{name}.toml")
     return msgspec.convert(table["row"], tuple[row, ...])  # type: ignore[valid-type]

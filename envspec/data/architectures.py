@@ -16,7 +16,7 @@ _ARCH = re.compile(r"(?:sm_?)?(\d{1,2})\.?(\d)([af]?)", re.IGNORECASE)
 
 
 class Arch(msgspec.Struct, frozen=True):
-    """A compute capability with its variant: `a` arch-specific, `f` family-specific, empty for the plain one."""
+    """Describes a compute capability with its variant: `a` arch-specific, `f` family-specific, empty for the plain one."""
 
     major: int
     minor: int
@@ -27,21 +27,21 @@ class Arch(msgspec.Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """`12.0a`: the form of TORCH_CUDA_ARCH_LIST and of profiles."""
+        """Return the form of TORCH_CUDA_ARCH_LIST and of profiles: `12.0a`."""
         return f"{self.major}.{self.minor}{self.variant}"
 
     @property
     def number(self) -> str:
-        """`120a`: the form inside `sm_120a` and `compute_120a`."""
+        """Return the form inside `sm_120a` and `compute_120a`: `120a`."""
         return f"{self.major}{self.minor}{self.variant}"
 
     @property
     def sm(self) -> str:
-        """`sm_120a`: real code (SASS) for this architecture."""
+        """Return the name of machine code (SASS) for this architecture: `sm_120a`."""
         return f"sm_{self.number}"
 
     def runs_on(self, capability: tuple[int, int]) -> bool:
-        """Whether machine code (SASS) for this architecture runs on a GPU: within the major upwards, variant `a` only on its own.
+        """Tell whether SASS for this architecture runs on a GPU: within the major upwards, variant `a` only on its own.
 
         Source: the CUDA C++ programming guide, "Compute Capabilities", family- and architecture-specific features.
         """
@@ -50,7 +50,7 @@ class Arch(msgspec.Struct, frozen=True):
 
 
 class KnownArch(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""
+    """Describes one row of the table: an architecture that exists, and the first CUDA release whose nvcc knows it."""
 
     arch: str
     since_cuda: str
@@ -61,7 +61,7 @@ class KnownArch(msgspec.Struct, frozen=True, rename="kebab"):
 
 @cache
 def known_archs() -> tuple[KnownArch, ...]:
-    """Every architecture envspec knows, ascending."""
+    """Return every architecture envspec knows, ascending."""
     return load_table("architectures", KnownArch)
 
 
@@ -74,7 +74,7 @@ def parse_arch(text: str) -> Arch | None:
 
 
 def find_known(arch: Arch) -> KnownArch | None:
-    """The table's row for an architecture, variant included; None if no released GPU has it."""
+    """Return the table's row for an architecture, variant included; None if no released GPU has it."""
     plain = f"{arch.major}.{arch.minor}"
     for row in known_archs():
         if row.arch == plain and (not arch.variant or arch.variant in row.variants):

@@ -22,7 +22,7 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unk
 
 
 class CallerVariable(_Row, frozen=True, kw_only=True):
-    """Variables that one program reads."""
+    """Names variables that one program reads."""
 
     names: tuple[str, ...]
     kinds: tuple[VariableKind, ...]
@@ -30,7 +30,7 @@ class CallerVariable(_Row, frozen=True, kw_only=True):
 
 
 class CacheDirectory(_Row, frozen=True, kw_only=True):
-    """A directory below HOME, and the variable that says where it lies instead."""
+    """Describes a directory below HOME, and the variable that says where it lies instead."""
 
     variable: str
     below: str
@@ -39,14 +39,14 @@ class CacheDirectory(_Row, frozen=True, kw_only=True):
 
 
 class WheelLibraries(_Row, frozen=True, kw_only=True):
-    """Libraries that wheels bring: regular expressions for the names before `.so`."""
+    """Names libraries that wheels bring: regular expressions for the names before `.so`."""
 
     names: tuple[str, ...]
     package: str
 
 
 class SystemDemand(_Row, frozen=True, kw_only=True):
-    """A version of a system library that wheels ask for."""
+    """Describes a version of a system library that wheels ask for."""
 
     library: str
     prefix: str
@@ -56,7 +56,7 @@ class SystemDemand(_Row, frozen=True, kw_only=True):
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers."""
+        """Return the version as numbers."""
         return tuple(map(int, self.version.split(".")))
 
 

@@ -11,7 +11,7 @@ from envspec.data import load_table
 
 
 class CompilerRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The newest major of a host compiler that one nvcc accepts."""
+    """Holds the newest major of a host compiler that one nvcc accepts."""
 
     family: str
     cuda: str
@@ -21,7 +21,7 @@ class CompilerRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TritonRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The newest ptxas inside a triton wheel."""
+    """Holds the newest ptxas inside a triton wheel."""
 
     triton: str
     ptxas: str
@@ -30,7 +30,7 @@ class TritonRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class DriverRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The first Linux driver of a CUDA release."""
+    """Holds the first Linux driver of a CUDA release."""
 
     cuda: str
     driver: str
@@ -39,7 +39,7 @@ class DriverRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
-    """Packages whose versions go together. `same` says what must be equal: `version`, `public`, or `table`."""
+    """Names packages whose versions go together. `same` says what must be equal: `version`, `public`, or `table`."""
 
     members: tuple[str, ...]
     same: str
@@ -49,7 +49,7 @@ class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
     table: tuple[tuple[str, ...], ...] = ()
 
     def key(self, name: str, version: Version) -> str:
-        """What has to be equal for all members of the group."""
+        """Return what has to be equal for all members of the group."""
         if self.same == "table":
             # A row holds one minor for each member, in the members' order; the first one names the row.
             minor = f"{version.major}.{version.minor}"
@@ -59,7 +59,7 @@ class CompanionGroup(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Two packages that are known to break each other."""
+    """Names two packages that are known to break each other."""
 
     package: str
     versions: str
@@ -72,7 +72,7 @@ class BreakageRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PrecedenceRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Two packages that own the same paths, and whose files are the right ones."""
+    """Names two packages that own the same paths, and the one whose files are right."""
 
     loses: str
     wins: str
@@ -82,7 +82,7 @@ class PrecedenceRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class CudaPinRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A package by whose pin a torch wheel tells its CUDA release."""
+    """Describes a package by whose pin a torch wheel tells its CUDA release."""
 
     package: str
     why: str
@@ -91,7 +91,7 @@ class CudaPinRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class NoFamilyRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """The beginning of names that only look like those of a library for one CUDA major."""
+    """Holds the beginning of names that only look like those of a library for one CUDA major."""
 
     prefix: str
     why: str
@@ -119,13 +119,13 @@ def known_precedence() -> tuple[PrecedenceRow, ...]:
 
 @cache
 def companion_groups() -> tuple[CompanionGroup, ...]:
-    """All groups."""
+    """Return all groups."""
     return load_table("companions", CompanionGroup)
 
 
 @cache
 def known_breakages() -> tuple[BreakageRow, ...]:
-    """All pairs."""
+    """Return all pairs."""
     return load_table("known_breakages", BreakageRow)
 
 
@@ -135,24 +135,24 @@ def _drivers() -> tuple[DriverRow, ...]:
 
 
 def compiler_limit(family: str, cuda: tuple[int, int]) -> int | None:
-    """The newest major of gcc or clang that nvcc of a CUDA release accepts; None if it is not known."""
+    """Return the newest major of gcc or clang that nvcc of a CUDA release accepts; None if it is not known."""
     rows = {row.cuda: row.newest for row in load_table("host_compilers", CompilerRow) if row.family == family}
     return rows.get(f"{cuda[0]}.{cuda[1]}")
 
 
 def ptxas_of_triton(triton: str) -> str | None:
-    """The CUDA release of the newest ptxas in a triton wheel; None if it is not known."""
+    """Return the CUDA release of the newest ptxas in a triton wheel; None if it is not known."""
     rows = {row.triton: row.ptxas for row in load_table("triton_ptxas", TritonRow)}
     return rows.get(triton)
 
 
 def driver_of_cuda(cuda: str) -> str | None:
-    """The first Linux driver of a CUDA release (`13.0`); None if it is not known."""
+    """Return the first Linux driver of a CUDA release (`13.0`); None if it is not known."""
     return next((row.driver for row in _drivers() if row.cuda == cuda), None)
 
 
 def cuda_of_driver(driver: str) -> str | None:
-    """The CUDA release that a driver brings; None for one older than all that are known, or no version at all."""
+    """Return the CUDA release that a driver brings; None for one older than all that are known, or no version at all."""
     try:
         wanted = Version(driver)
     except InvalidVersion:

@@ -12,7 +12,7 @@ from envspec.data.architectures import Arch, find_known
 
 
 class Gpu(msgspec.Struct, frozen=True, rename="kebab"):
-    """One product or series; the fields are explained in the table."""
+    """Describes one product or series; the fields are explained in the table."""
 
     name: str
     also: tuple[str, ...]
@@ -24,31 +24,31 @@ class Gpu(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def capability(self) -> tuple[int, int]:
-        """The compute capability: (12, 0)."""
+        """Return the compute capability: (12, 0)."""
         major, minor = self.arch.split(".")
         return int(major), int(minor)
 
     @property
     def compiles_for(self) -> Arch:
-        """The architecture that kernels for this GPU are compiled for: with the suffix `a` where there is one."""
+        """Return the architecture that kernels for this GPU are compiled for: with the suffix `a` where there is one."""
         specific = Arch(*self.capability, "a")
         return specific if find_known(specific) else Arch(*self.capability)
 
 
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
-    """Every row of the table, in its order."""
+    """Return every row of the table, in its order."""
     return load_table("gpus", Gpu)
 
 
 def gpu_reported(name: str) -> Gpu | None:
-    """The row for a name that a driver reports (`NVIDIA GeForce RTX 5090`); None where no row fits."""
+    """Return the row for a name that a driver reports (`NVIDIA GeForce RTX 5090`); None where no row fits."""
     plain = name.strip().removeprefix("NVIDIA").strip()
     return next((row for row in known_gpus() if re.fullmatch(row.reports, plain)), None)
 
 
 def gpu_typed(text: str) -> Gpu | None:
-    """The row for a name that a person types (`rtx5090`, `RTX PRO 6000`, `h100`); None where no row fits.
+    """Return the row for a name that a person types (`rtx5090`, `RTX PRO 6000`, `h100`); None where no row fits.
 
     Case, blanks and punctuation do not count, nor do "NVIDIA" and "GeForce"; "RTX" may be left out.
     """
@@ -61,7 +61,7 @@ def gpu_typed(text: str) -> Gpu | None:
 
 
 def gpus_of(arch: str) -> tuple[str, ...]:
-    """The names of the GPUs of a compute capability (`12.0`)."""
+    """Return the names of the GPUs of a compute capability (`12.0`)."""
     return tuple(row.name for row in known_gpus() if row.arch == arch)
 
 

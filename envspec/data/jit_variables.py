@@ -11,7 +11,7 @@ import msgspec
 
 
 class Kind(str, Enum):
-    """What a variable holds, and with it how its value is made."""
+    """Says what a variable holds, and with it how its value is made."""
 
     ARCH_LIST = "arch-list"
     CACHE_DIR = "cache-dir"
@@ -19,7 +19,7 @@ class Kind(str, Enum):
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One variable of one reader, and where that was read."""
+    """Describes one variable of one reader, and where that was read."""
 
     consumer: str
     variable: str
@@ -38,6 +38,6 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def consumers() -> tuple[Consumer, ...]:
-    """The rows in the file's order, each variable once."""
+    """Return the rows in the file's order, each variable once."""
     text = (Path(__file__).parent / "jit_variables.toml").read_bytes()
     return msgspec.toml.decode(text, type=_Table).row

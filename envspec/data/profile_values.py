@@ -10,7 +10,7 @@ from envspec.data import load_table
 
 
 class ProfileValues(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The values of one key."""
+    """Holds the values of one key."""
 
     key: str
     values: tuple[str, ...]

@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z]+_proxy")
 
 
 class ReservedRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of the table: regular expressions for whole names, whose they are, and why."""
+    """Describes one row of the table: regular expressions for whole names, whose they are, and why."""
 
     owner: str
     names: tuple[str, ...]

@@ -13,25 +13,25 @@ PROFILE_SCHEMA = Path(__file__).resolve().parent / "profile.schema.json"
 
 
 def is_installed(path: Path) -> bool:
-    """Whether a file belongs to an installed envspec: nobody's to edit."""
+    """Tell whether a file belongs to an installed envspec, so that nobody should edit it."""
     package = Path(__file__).resolve().parent.parent
     return path.resolve().is_relative_to(package)
 
 
 def shipped(kind: Literal["templates", "profiles"]) -> Path:
-    """The directory that holds the shipped files of this kind."""
+    """Return the directory that holds the shipped files of this kind."""
     package = Path(__file__).resolve().parent.parent
     installed = package / kind
     return installed if installed.is_dir() else package.parent / kind
 
 
 def shipped_profiles() -> tuple[Path, ...]:
-    """The profiles that come with envspec, by name."""
+    """Return the profiles that come with envspec, by name."""
     return tuple(sorted(shipped("profiles").glob("*.toml")))
 
 
 def find_profile(text: str) -> Path:
-    """The path a user means: a file, or else the name of a shipped profile."""
+    """Return the path a user means: a file, or else the name of a shipped profile."""
     path = Path(text)
     # A directory may have the name of a profile: `envspec build h200 --out h200`.
     if path.is_file() or path.suffix == ".toml" or len(path.parts) != 1:

@@ -13,7 +13,7 @@ from envspec.data import load_table
 
 
 class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """A package whose Python code loads libraries for others."""
+    """Describes a package whose Python code loads libraries for others."""
 
     package: str
     by: tuple[str, ...]
@@ -24,14 +24,14 @@ class PreloadRow(msgspec.Struct, frozen=True, rename="kebab"):
     as_of: str
 
     def comes_before(self, file: str, wanted: Iterable[str]) -> bool:
-        """Whether `file` (relative to site-packages), which lacks libraries of the names `wanted`, is loaded behind it."""
+        """Tell whether `file` (relative to site-packages), which lacks libraries of the names `wanted`, is loaded behind it."""
         if self.by and not any(fnmatchcase(file, pattern) for pattern in self.by):
             return False
         return not self.answers or any(re.fullmatch(a, name) for a in self.answers for name in wanted)
 
 
 class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Libraries that come with the driver."""
+    """Names libraries that come with the driver."""
 
     library: str
     symbols: str
@@ -41,7 +41,7 @@ class DriverLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class OptionalRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """Libraries of the system that some files can do without, or are themselves not needed without."""
+    """Names libraries of the system that some files can do without, or are themselves not needed without."""
 
     library: str
     by: str
@@ -53,20 +53,36 @@ class OptionalRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 @cache
 def preloads() -> tuple[PreloadRow, ...]:
-    """All rows, in the order in which their packages load."""
+    """Return all rows, in the order in which their packages load."""
     return load_table("preloads", PreloadRow)
 
 
 @cache
 def driver_library(name: str) -> DriverLibraryRow | None:
-    """The row for a library that only the driver brings."""
+    """Return the row for a library that only the driver brings."""
     rows = load_table("driver_libraries", DriverLibraryRow)
     return next((row for row in rows if re.fullmatch(row.library, name)), None)
 
 
 @cache
 def optional_library(name: str, by: str) -> OptionalRow | None:
-    """The row for a library `name` that the file `by` (its last part counts) may lack."""
+    """Return the row for a library `name` that the file `by` (its last part counts) may lack."""
     base = by.rpartition("/")[2]
     rows = load_table("optional_libraries", OptionalRow)
     return next((row for row in rows if re.fullmatch(row.library, name) and re.fullmatch(row.by, base)), None)
+
+
+class ToolkitLibraryRow(msgspec.Struct, frozen=True, rename="kebab"):
+    """Names libraries of the CUDA toolkit proper."""
+
+    names: tuple[str, ...]
+    source: str
+    as_of: str
+
+
+@cache
+def is_toolkit_library(name: str) -> bool:
+    """Tell whether a soname (`libcudart.so.13`) is of the CUDA toolkit proper."""
+    stem, dot_so, _ = name.partition(".so")
+    rows = load_table("toolkit_libraries", ToolkitLibraryRow)
+    return bool(dot_so) and any(re.fullmatch(pattern, stem) for row in rows for pattern in row.names)

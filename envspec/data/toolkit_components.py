@@ -13,7 +13,7 @@ _SUFFIX = re.compile(r"-cu\d\d$")
 
 
 class Component(msgspec.Struct, frozen=True, rename="kebab"):
-    """One part. `jit`: just-in-time compilers cannot do without it. `since`: the first CUDA major whose wheels hold it whole.
+    """Describes one part. Without those with `jit`, nothing compiles; `since` is the first CUDA major whose wheels hold it whole.
 
     `also_in`: another package that brings it.
     """
@@ -30,12 +30,12 @@ class Component(msgspec.Struct, frozen=True, rename="kebab"):
 
 @cache
 def components() -> tuple[Component, ...]:
-    """All rows."""
+    """Return all rows."""
     return load_table("toolkit_components", Component)
 
 
 def component_of(package: str) -> str | None:
-    """The component that a package brings: `nvcc` for nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12; None for others."""
+    """Return the component that a package brings: `nvcc` for nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12; None for others."""
     plain = _SUFFIX.sub("", package)
     return next((row.component for row in components() if row.package == plain), None)
 
@@ -46,5 +46,5 @@ def first_major_with(component: str) -> int:
 
 
 def package_of(component: str) -> str:
-    """`nvidia-cuda-nvcc` for `nvcc`."""
+    """Return the package that brings a component: `nvidia-cuda-nvcc` for `nvcc`."""
     return next(row.package for row in components() if row.component == component)

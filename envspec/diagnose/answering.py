@@ -18,7 +18,7 @@ _AGAIN_BY_HAND = (
 _CONSEQUENCE = "Something failed, and this line is a consequence of it. The cause itself is not in this log. "
 _CUT_OFF = (
     "The log ends inside a traceback: the exception itself was not written, or was cut off.",
-    "Take the log again, whole, both streams: COMMAND 2>&1 | tee server.log; with containers: docker logs NAME "
+    "Record the log again, completely and with both streams: COMMAND 2>&1 | tee server.log; with containers: docker logs NAME "
     "> server.log 2>&1",
 )
 

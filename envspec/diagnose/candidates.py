@@ -24,14 +24,14 @@ _SHORTEST_NAME = 4
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A problem that can be the cause, and its score when all of the log is known."""
+    """Describes a problem that can be the cause, and its score when all of the log is known."""
 
     problem: Problem
     score: int
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """All candidates in the order of the log. `alive`: the process works, and nothing has failed since it started."""
+    """Holds all candidates in the order of the log. `alive`: the process works, and nothing has failed since it started."""
 
     found: tuple[Candidate, ...]
     alive: bool

@@ -12,23 +12,18 @@ import msgspec
 from envspec.data.toolkit_components import component_of
 from envspec.diagnose.knowledge import Family
 
-_MENDS = {
-    "rebuild": "Mended by a rebuild: envspec build PROFILE.",
-    "repair": "Mended by: envspec repair.",
-    "check": "The pins do not fit each other: envspec check --fix PROFILE, then envspec build PROFILE.",
+_COMMANDS = {
+    "rebuild": "A new build fixes this: envspec build PROFILE.",
+    "repair": "envspec repair fixes this.",
+    "check": "The pinned versions do not work together: run envspec check --fix PROFILE, then envspec build PROFILE.",
 }
-_NOT_THE_ENVIRONMENT = "Neither envspec repair, check --fix nor a rebuild changes this."
+_NOT_THE_ENVIRONMENT = "Neither envspec repair, envspec check --fix nor a new build changes this."
 _WAS_IT_INSIDE = (
     "This environment has the packages it was built with, so first make sure that the process runs inside it (source "
     "out/sglang_env.sh, or envspec run). If it does:"
 )
-_DRIFTED = (
-    "Files of this environment are not what was built (envspec verify names them): envspec repair puts them back. "
-    "If it fails then, too:"
-)
-_WAS_INSIDE = (
-    "If a file has gone since the build (envspec verify tells), envspec repair puts it back. If not:"
-)
+_DRIFTED = "Files of this environment are not what was built (envspec verify lists them): run envspec repair. If it still fails:"
+_WAS_INSIDE = "If a file is missing since the build (envspec verify shows it), run envspec repair. If not:"
 _NOT_PACKAGES = ("toolkit", "driver", "gpu")
 _TOOLKIT = {
     "nvcc": "nvcc",
@@ -41,7 +36,7 @@ _TOOLKIT = {
 
 
 class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about one environment; everything is optional, and what is empty is not talked about."""
+    """Holds facts about one environment; everything is optional, and what is empty is not talked about."""
 
     packages: Mapping[str, str] = {}
     """Distribution names in normal form and their versions."""
@@ -56,13 +51,13 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def toolkit(self) -> dict[str, str]:
-        """The parts of the CUDA toolkit that have to be of one release, and their versions."""
+        """Return the parts of the CUDA toolkit that have to be of one release, and their versions."""
         versions = {component_of(name): version for name, version in self.packages.items()}
         return {named: versions[part] for part, named in _TOOLKIT.items() if part in versions}
 
 
 def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> tuple[str, str]:
-    """Add to meaning and fix what this environment has of the packages the family is about, and which command mends it."""
+    """Add to meaning and fix what this environment has of the packages the family is about, and which command fixes it."""
     have = [f"your {name} is {facts.packages[name]}" for name in family.packages if name in facts.packages]
     missing = [
         f"{name} is not installed"
@@ -82,16 +77,16 @@ def relate(family: Family, meaning: str, fix: str, facts: EnvironmentFacts) -> t
     if changed:
         return (
             f"{meaning} Changed after the build: {'; '.join(changed)}.",
-            f"{fix} {_MENDS['repair']}".strip(),
+            f"{fix} {_COMMANDS['repair']}".strip(),
         )
-    mended = _MENDS.get(family.mends, "")
-    if not mended and (facts.packages or facts.built):
-        mended = _NOT_THE_ENVIRONMENT
+    command = _COMMANDS.get(family.command, "")
+    if not command and (facts.packages or facts.built):
+        command = _NOT_THE_ENVIRONMENT
     elif facts.drifted:
-        mended = f"{_DRIFTED} {mended}"
-    elif family.mends != "repair" and _as_built(facts):
-        mended = f"{_WAS_INSIDE if facts.inside else _WAS_IT_INSIDE} {mended}"
-    return meaning, f"{fix} {mended}".strip()
+        command = f"{_DRIFTED} {command}"
+    elif family.command != "repair" and _as_built(facts):
+        command = f"{_WAS_INSIDE if facts.inside else _WAS_IT_INSIDE} {command}"
+    return meaning, f"{fix} {command}".strip()
 
 
 def _as_built(facts: EnvironmentFacts) -> bool:

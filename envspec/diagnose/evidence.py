@@ -13,7 +13,7 @@ from envspec.diagnose.lines import LogLine
 
 
 class Sign(NamedTuple):
-    """The form of a failure that a line has, and the points that this form has more or less than its kind."""
+    """Holds the form of a failure that a line has, and the points that this form has more or less than its kind."""
 
     kind: Kind
     points: int = 0
@@ -24,7 +24,7 @@ class Sign(NamedTuple):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One line that shows a failure.
+    """Describes one line that shows a failure.
 
     `chained` means that it is an exception, or ends one. `lookup` means that the exception is of a class with which
     programs ask whether something is there.
@@ -39,7 +39,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Kind:
-        """The kind that its form has, or that its family has where the form is one that many failures share."""
+        """Return the kind that its form has, or that its family has where the form is one that many failures share."""
         if self.family is not None and self.sign.kind in (Kind.PYTHON, Kind.MESSAGE, Kind.CRASH):
             return self.family.kind
         return self.sign.kind

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """The kinds of evidence, by who reports them."""
+    """Names the kinds of evidence, by who reports them."""
 
     COMPILER = "compiler"
     LINKER = "linker"

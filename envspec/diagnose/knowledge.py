@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -41,7 +42,7 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Family(_Row, frozen=True, kw_only=True):
-    """One family of causes."""
+    """Describes one family of causes."""
 
     kind: Kind
     meaning: str
@@ -50,11 +51,11 @@ class Family(_Row, frozen=True, kw_only=True):
     alone: bool = True
     follows: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    mends: str = ""
+    command: Literal["", "rebuild", "repair", "check"] = ""
 
 
 class MisleadingLine(_Row, frozen=True, kw_only=True):
-    """A line that misleads: it follows from the cause, or gives advice that does not depend on it.
+    """Describes a line that misleads: it follows from the cause, or gives advice that does not depend on it.
 
     `failure` means that the line proves that something failed.
     """
@@ -66,13 +67,13 @@ class MisleadingLine(_Row, frozen=True, kw_only=True):
 
 
 class Harmless(_Row, frozen=True, kw_only=True):
-    """A line that looks like an error in the logs of healthy processes."""
+    """Describes a line that looks like an error in the logs of healthy processes."""
 
     why: str
 
 
 class ProgressMarkers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a process prints when it has started (`ready`) and while it works (`working`)."""
+    """Says what a process prints when it has started (`ready`) and while it works (`working`)."""
 
     ready: tuple[str, ...]
     working: tuple[str, ...]
@@ -81,7 +82,7 @@ class ProgressMarkers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to say about a kind of evidence for which no family has an entry."""
+    """Holds the words for a kind of evidence for which no family has an entry."""
 
     family: str
     meaning: str
@@ -89,7 +90,7 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All tables."""
+    """Holds all tables."""
 
     families: tuple[Family, ...]
     misleading: tuple[MisleadingLine, ...]

@@ -61,7 +61,7 @@ _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 
 
 class LogLine(msgspec.Struct, frozen=True, gc=False):
-    """One message of a log, and where it stands.
+    """Describes one message of a log, and where it stands.
 
     `number` and `raw` are of the physical line, counted from 1. `source` tells workers apart and may be empty; `level` is
     the level's name or empty. `body` is the message without what was written around it. `prefixed` tells a new record from
@@ -77,7 +77,7 @@ class LogLine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_indented(self) -> bool:
-        """Whether the message begins with a blank, or is empty."""
+        """Tell whether the message begins with a blank, or is empty."""
         return self.body[:1] in " \t"
 
 

@@ -33,7 +33,7 @@ _DATA = Path(__file__).with_name("data")
 
 
 class PhraseList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One list of phrases that are used for one thing."""
+    """Describes one list of phrases that are used for one thing."""
 
     what: str
     source: str

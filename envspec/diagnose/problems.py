@@ -21,7 +21,7 @@ _IGNORED_MODULE = re.compile(
 
 
 class Problem(msgspec.Struct, kw_only=True):
-    """One problem as the log shows it. `score` and `last` change while the log is read.
+    """Describes one problem as the log shows it. `score` and `last` change while the log is read.
 
     `module` is the Python module that the first line says could not be imported.
     """
@@ -40,12 +40,12 @@ class Problem(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the family, or of the kind if no family knows it."""
+        """Return the name of the family, or of the kind if no family knows it."""
         return self.family.id if self.family else f"unknown-{self.kind.value}"
 
 
 class Misled(msgspec.Struct):
-    """The misleading lines of one sort: the first of them, the last, and how many there are."""
+    """Holds the misleading lines of one sort: the first of them, the last, and how many there are."""
 
     row: MisleadingLine
     line: int
@@ -55,7 +55,7 @@ class Misled(msgspec.Struct):
 
 
 class Problems:
-    """All problems of a log, in its order; more than MAX_PROBLEMS are not kept."""
+    """Holds all problems of a log, in its order; more than MAX_PROBLEMS are not kept."""
 
     def __init__(self) -> None:
         self._by_key: dict[tuple[object, ...], Problem] = {}

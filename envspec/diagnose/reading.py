@@ -29,7 +29,7 @@ _NAMED = re.compile(r"([A-Za-z_][\w.]{1,120})(: |$)")
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen in a log, from its first line to its last."""
+    """Says what was seen in a log, from its first line to its last."""
 
     problems: tuple[Problem, ...]
     misled: tuple[Misled, ...]

@@ -14,12 +14,12 @@ _QUOTE = 400
 
 
 def to_json(diagnosis: Diagnosis) -> str:
-    """The versioned JSON form, with a final newline."""
+    """Return the versioned JSON form, with a final newline."""
     return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
 
 
 def shown(text: str) -> str:
-    """A line of a log made safe for a terminal: no control sequence and no invisible character gets through."""
+    """Return a line of a log made safe for a terminal: no control sequence and no invisible character gets through."""
     clean = (
         _CONTROL.sub(lambda c: "\\r" if c[0] == "\r" else f"\\x{ord(c[0]):02x}", without_escapes(text))
         .replace("\t", "    ")
@@ -38,12 +38,12 @@ def _cause_lines(cause: Cause) -> list[str]:
 
 
 def shown_long(text: str) -> str:
-    """Our own words, which may hold a piece of the log, made safe for a terminal."""
+    """Return our own words, which may hold a piece of the log, made safe for a terminal."""
     return _CONTROL.sub(" ", without_escapes(text))
 
 
 def render_text(diagnosis: Diagnosis) -> str:
-    """The report for people. Nothing from the log reaches the terminal as it stands."""
+    """Return the report for people. Nothing from the log reaches the terminal as it stands."""
     cause = diagnosis.cause
     if cause is None:
         return "no failure in this log\n"

@@ -59,7 +59,7 @@ def _find(literal: bytes) -> Finder:
 
 
 def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Number and text of each line worth looking at, in the order of the log."""
+    """Yield number and text of each line worth reading, in the order of the log."""
     searcher = _Searcher()
     held: deque[tuple[int, bytes]] = deque()
     held_bytes = seen = 0

@@ -14,7 +14,7 @@ from envspec.diagnose.kinds import Kind
 
 
 class Step(str, Enum):
-    """What makes a line more or less telling than others of its kind."""
+    """Says what makes a line more or less telling than others of its kind."""
 
     FAMILY_KNOWN = "family-known"
     TOLERATED = "tolerated"
@@ -36,7 +36,7 @@ class Step(str, Enum):
 
 
 class Limit(str, Enum):
-    """The scores with which a score is compared."""
+    """Names the scores with which a score is compared."""
 
     CANDIDATE = "candidate"
     FAILURE = "failure"
@@ -48,7 +48,7 @@ class Limit(str, Enum):
 
 
 class Distance(str, Enum):
-    """How far apart two things may be: lines, links of a chain, progress markers."""
+    """Says how far apart two things may be: lines, links of a chain, progress markers."""
 
     CAUSED_BY = "caused-by"
     ALIVE = "alive"
@@ -59,14 +59,14 @@ class Distance(str, Enum):
 
 
 class Number(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number of the table, and why it is what it is."""
+    """Describes one number of the table, and why it is what it is."""
 
     value: int
     why: str
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table."""
+    """Holds the table."""
 
     source: str
     as_of: str

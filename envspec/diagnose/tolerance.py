@@ -26,7 +26,7 @@ def is_loud(line: LogLine) -> bool:
 
 
 class Tolerance:
-    """The record that is being tolerated: what its worker writes below it, up to the next record, is tolerated, too."""
+    """Holds the record that is being tolerated: what its worker writes below it, up to the next record, is tolerated, too."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
@@ -36,7 +36,7 @@ class Tolerance:
         self._worker = worker
 
     def end(self) -> None:
-        """The record has ended."""
+        """Note that the record has ended."""
         self._worker = None
 
     def covers(self, worker: Worker) -> bool:

@@ -11,7 +11,7 @@ Confidence = Literal["high", "medium", "low"]
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem: the line that shows it, what it means here and what mends it.
+    """Describes one problem: the line that shows it, what it means here and what fixes it.
 
     `line` counts "\\n" from 1 and `text` is that line as it stands in the log, undecodable bytes replaced. Of a
     line longer than `lines.QUOTE_LIMIT` bytes the part around the evidence is kept.
@@ -26,7 +26,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Misleading(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that reads like a cause or like advice, and is neither."""
+    """Describes a line that reads like a cause or like advice, and is neither."""
 
     line: int
     text: str
@@ -34,7 +34,7 @@ class Misleading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log says. `version` is the version of the JSON form.
+    """Says what is wrong in a log. `version` is the version of the JSON form.
 
     With the verdict `cause-not-in-log`, `cause` is the line where the trail ends: its `fix` is the command that would
     show more, and its confidence is "low" because the true cause is unknown. With `no-failure` it is None.

@@ -17,7 +17,7 @@ _FRAME = re.compile(r'^\s{0,16}(?:\| )?File "')
 
 
 class Worker(msgspec.Struct):
-    """The state of one source of lines; it changes with each of them."""
+    """Holds the state of one source of lines; it changes with each of them."""
 
     in_traceback: bool = False
     opened: int = 0
@@ -49,11 +49,11 @@ class Worker(msgspec.Struct):
         return True
 
     def open_traceback(self, number: int) -> None:
-        """A traceback begins."""
+        """Note that a traceback begins."""
         self.in_traceback, self.opened = True, number
 
     def begin_traceback(self, number: int) -> None:
-        """The head of a traceback: one that is not linked to the last begins a chain of its own."""
+        """Note the head of a traceback: one that is not linked to the last begins a chain of its own."""
         if not self.link:
             self.root = None
         self.open_traceback(number)

@@ -27,7 +27,7 @@ _VECTOR = re.compile(r"_ZGV[a-z]")
 
 @lru_cache(maxsize=4096)
 def demangle(name: str | bytes) -> str:
-    """The declaration that the mangled `name` stands for; the name itself if it is not C++ or not understood.
+    """Return the declaration that the mangled `name` stands for; the name itself if it is not C++ or not understood.
 
     Bytes are taken as UTF-8, undecodable ones replaced. Never raises; time and result are bounded.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class ElfIdentity(NamedTuple):
-    """The first 20 bytes of an ELF file, which every class and byte order shares.
+    """Holds the first 20 bytes of an ELF file, which every class and byte order shares.
 
     `bits` is 32 or 64; `byte_order` "little" or "big"; `machine` and `type` are the numbers `e_machine`
     and `e_type` (names: `machine_name`).
@@ -23,7 +23,7 @@ class ElfIdentity(NamedTuple):
 
     @property
     def machine_name(self) -> str:
-        """The machine as `uname -m` spells it, or `EM_<number>`."""
+        """Return the machine as `uname -m` spells it, or `EM_<number>`."""
         return _MACHINES.get(self.machine, f"EM_{self.machine}")
 
 
@@ -60,7 +60,7 @@ class ElfError(Exception):
 
 
 class ElfUnsupported(ElfError):
-    """An ELF file of another class or byte order; `identity` says which."""
+    """Describes an ELF file of another class or byte order; `identity` says which."""
 
     def __init__(self, identity: ElfIdentity) -> None:
         what = f"ELF{identity.bits} {identity.byte_order}-endian for {identity.machine_name}"

@@ -16,13 +16,13 @@ _CHAIN_BLOCK = 4096
 
 
 def count_by_sysv_hash(source: Source, offset: int) -> int:
-    """The number of symbols by DT_HASH: its chain array has one entry a symbol."""
+    """Return the number of symbols by DT_HASH: its chain array has one entry for each symbol."""
     _, chains = struct.unpack("<II", source.read(offset, 8, ".hash"))
     return int(chains)
 
 
 def count_by_gnu_hash(source: Source, offset: int) -> tuple[int, int]:
-    """The number of symbols by DT_GNU_HASH, and the file offset at which the table ends.
+    """Return the number of symbols by DT_GNU_HASH, and the file offset at which the table ends.
 
     The table covers only defined symbols, which stand last. Of a file that exports nothing it knows no
     count; then 0 is returned.

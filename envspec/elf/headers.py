@@ -27,7 +27,7 @@ _MAX_DYNAMIC = 1 << 20
 
 
 class Segment(NamedTuple):
-    """One program header; `offset` and `file_size` in bytes of the file, `address` in the loaded image."""
+    """Describes one program header; `offset` and `file_size` in bytes of the file, `address` in the loaded image."""
 
     type: int
     offset: int
@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One section header; `offset` and `size` in bytes of the file (NOBITS, type 8, has none there)."""
+    """Describes one section header; `offset` and `size` in bytes of the file (NOBITS, type 8, has none there)."""
 
     name: str
     type: int
@@ -49,7 +49,7 @@ class Section(NamedTuple):
 
 
 class FileHeader(NamedTuple):
-    """What the file header says about the tables; offsets in bytes, counts in entries."""
+    """Holds what the file header tells about the tables; offsets in bytes, counts in entries."""
 
     identity: ElfIdentity
     segment_table: int
@@ -62,7 +62,7 @@ class FileHeader(NamedTuple):
 
 
 def identify(source: Source) -> ElfIdentity:
-    """Class, byte order, machine and type of any ELF file. Raises ElfError `elf-not-elf`."""
+    """Return class, byte order, machine and type of any ELF file. Raises ElfError `elf-not-elf`."""
     if source.size < 20:
         raise ElfError("elf-not-elf", f"a file of {source.size} bytes")
     start = source.read(0, 20, "the file header")
@@ -76,7 +76,7 @@ def identify(source: Source) -> ElfIdentity:
 
 
 def read_header(source: Source) -> FileHeader:
-    """The file header. Raises ElfUnsupported for other classes and byte orders."""
+    """Return the file header. Raises ElfUnsupported for other classes and byte orders."""
     identity = identify(source)
     if identity.bits != 64 or identity.byte_order != "little":
         raise ElfUnsupported(identity)
@@ -89,7 +89,7 @@ def read_header(source: Source) -> FileHeader:
 
 
 def read_segments(source: Source, header: FileHeader) -> tuple[Segment, ...]:
-    """The program headers; empty if there are none."""
+    """Return the program headers; empty if there are none."""
     if not header.segment_count:
         return ()
     if header.segment_size != _PHDR.size:
@@ -102,7 +102,7 @@ def read_segments(source: Source, header: FileHeader) -> tuple[Segment, ...]:
 
 
 def read_sections(source: Source, header: FileHeader) -> tuple[Section, ...]:
-    """The section headers with their names; empty if they were stripped."""
+    """Return the section headers with their names; empty if they were stripped."""
     rows = _section_rows(source, header)
     if not rows:
         return ()
@@ -121,7 +121,7 @@ def read_sections(source: Source, header: FileHeader) -> tuple[Section, ...]:
 
 
 def find_dynsym_size(source: Source, header: FileHeader, offset: int) -> int | None:
-    """Size in bytes of the .dynsym section at `offset`; None if the section headers do not tell."""
+    """Return the size in bytes of the .dynsym section at `offset`; None if the section headers do not tell."""
     for row in _section_rows(source, header):
         if row[1] == SHT_DYNSYM and row[4] == offset and row[9] == 24:
             return row[5]
@@ -140,7 +140,7 @@ def _section_rows(source: Source, header: FileHeader) -> list[tuple[int, ...]]:
 
 
 def read_dynamic(source: Source, segments: tuple[Segment, ...]) -> dict[int, list[int]] | None:
-    """The .dynamic table as tag -> values, as the loader finds it; None if the file has none."""
+    """Return the .dynamic table as tag -> values, as the loader finds it; None if the file has none."""
     for segment in segments:
         if segment.type == PT_DYNAMIC:
             break
@@ -158,7 +158,7 @@ def read_dynamic(source: Source, segments: tuple[Segment, ...]) -> dict[int, lis
 
 
 def file_offset(segments: tuple[Segment, ...], address: int, what: str) -> int:
-    """Where the loaded `address` stands in the file. Raises ElfError if no segment holds it."""
+    """Return where the loaded `address` stands in the file. Raises ElfError if no segment holds it."""
     for segment in segments:
         if segment.type == PT_LOAD and segment.address <= address < segment.address + segment.file_size:
             return address - segment.address + segment.offset
@@ -166,6 +166,6 @@ def file_offset(segments: tuple[Segment, ...], address: int, what: str) -> int:
 
 
 def c_string(table: bytes, offset: int) -> bytes:
-    """The NUL-ended string at `offset`; empty if the offset is outside or no NUL follows."""
+    """Return the NUL-ended string at `offset`; empty if the offset is outside or no NUL follows."""
     end = table.find(b"\0", offset)
     return table[offset:end] if end > offset else b""

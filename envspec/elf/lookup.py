@@ -21,7 +21,7 @@ _POWERS: tuple[int, ...] = tuple(pow(33, exponent, 1 << 32) for exponent in rang
 
 
 class HashTable:
-    """.gnu.hash as bytes. Raises ElfError `elf-malformed` when it is inconsistent."""
+    """Looks symbols up in .gnu.hash. Raises ElfError `elf-malformed` when it is inconsistent."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -36,11 +36,11 @@ class HashTable:
 
     @property
     def first(self) -> int:
-        """The index of the first symbol in the table; all before it are local or undefined."""
+        """Return the index of the first symbol in the table; all before it are local or undefined."""
         return int(self._first)
 
     def candidates(self, name: bytes) -> Iterator[int]:
-        """Indices of symbols whose hash is that of `name`."""
+        """Yield the indices of symbols whose hash is that of `name`."""
         value = gnu_hash(name)
         try:
             (bits,) = _FILTER.unpack_from(self._data, _HEADER.size + 8 * (value // 64 % self._words))
@@ -61,7 +61,7 @@ class HashTable:
 
 @lru_cache(maxsize=1 << 15)
 def gnu_hash(name: bytes) -> int:
-    """The hash that DT_GNU_HASH uses (Bernstein's, 32 bits): a polynomial in 33 over the bytes."""
+    """Return the hash that DT_GNU_HASH uses (Bernstein's, 32 bits): a polynomial in 33 over the bytes."""
     size = len(name)
     if size > len(_POWERS):
         value = 5381

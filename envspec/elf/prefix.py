@@ -26,14 +26,14 @@ _PROVED_NAMES = 32
 
 
 class Found(NamedTuple):
-    """The symbol table (without versions) and the strings that are no symbol's name."""
+    """Holds the symbol table (without versions) and the strings that are no symbol's name."""
 
     table: SymbolTable
     unclaimed: frozenset[bytes]
 
 
 def find_symbols(data: bytes) -> Found | None:
-    """The dynamic symbols in the first bytes of a file; None if they are not there or cannot be proved.
+    """Return the dynamic symbols in the first bytes of a file; None if they are not there or cannot be proved.
 
     Takes the bytes of the file from its start; never raises ElfError.
     """

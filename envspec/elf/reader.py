@@ -56,13 +56,13 @@ def read_prefix(data: bytes, file_size: int) -> Elf:
 
 
 def read_sections(path: str | os.PathLike[str]) -> tuple[Section, ...]:
-    """The section headers of the file at `path`, the empty first one included. Raises ElfError."""
+    """Return the section headers of the file at `path`, the empty first one included. Raises ElfError."""
     with FileSource(path) as source:
         return h.read_sections(source, h.read_header(source))
 
 
 def is_elf(path: str | os.PathLike[str]) -> bool:
-    """Whether the file at `path` is a regular file with the ELF magic; False also if it cannot be read."""
+    """Tell whether the file at `path` is a regular file with the ELF magic; False also if it cannot be read."""
     try:
         with FileSource(path) as source:
             return source.size >= 4 and source.read(0, 4, "the magic") == b"\x7fELF"

@@ -21,14 +21,14 @@ _BLOCK = 8192
 
 
 class Source(Protocol):
-    """Bytes at absolute file offsets."""
+    """Gives bytes at absolute file offsets."""
 
     @property
     def size(self) -> int:
-        """Size of the whole file in bytes, also where only a part of it is at hand."""
+        """Return the size of the whole file in bytes, also where only a part of it is available."""
 
     def read(self, offset: int, size: int, what: str) -> bytes:
-        """Exactly `size` bytes at `offset`; `what` names them in errors.
+        """Return exactly `size` bytes at `offset`; `what` names them in errors.
 
         Raises ElfError: they are not in the file, or are more than MAX_TABLE; ElfIncomplete: they are in
         the file but not at hand.
@@ -43,7 +43,7 @@ def _check(offset: int, size: int, file_size: int, what: str) -> None:
 
 
 class FileSource:
-    """A regular file, opened read-only. Use it as a context manager; it closes the file."""
+    """Reads a regular file. Use it as a context manager; it closes the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         try:
@@ -91,7 +91,7 @@ class FileSource:
 
 
 class PrefixSource:
-    """The first bytes of a file whose whole size is `size`."""
+    """Gives the first bytes of a file whose whole size is `size`."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self._data = data

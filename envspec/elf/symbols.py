@@ -32,7 +32,7 @@ LOCAL, GLOBAL, WEAK, GNU_UNIQUE = 0, 1, 2, 10
 
 
 class Defined(NamedTuple):
-    """A symbol that the file offers. `version` is "" if none; `default` is the @@ of `name@@version`."""
+    """Describes a symbol that the file offers. `version` is "" if none; `default` is the @@ of `name@@version`."""
 
     name: bytes
     version: str
@@ -41,7 +41,7 @@ class Defined(NamedTuple):
 
 
 class Undefined(NamedTuple):
-    """A symbol that the file wants; `version` and `file` (who should define it) are "" if unversioned."""
+    """Describes a symbol that the file wants; `version` and `file` (who should define it) are "" if unversioned."""
 
     name: bytes
     version: str
@@ -51,7 +51,7 @@ class Undefined(NamedTuple):
 
 @dataclass(frozen=True)
 class SymbolTable:
-    """.dynsym with its strings and versions.
+    """Holds .dynsym with its strings and versions.
 
     `entries` is a whole number of 24-byte entries; `strings` is .dynstr; `indices` is .gnu.version (2 bytes
     a symbol) or empty; `wanted` maps a version index to (version, file), `offered` to the version; `gnu_hash` is
@@ -71,12 +71,12 @@ class SymbolTable:
 
     @cached_property
     def exports(self) -> frozenset[bytes]:
-        """Names of the defined symbols that are not local, whatever their version."""
+        """Return the names of the defined symbols that are not local, whatever their version."""
         names, marks = self._columns
         return self._names([n for n, m in zip(names, marks, strict=True) if m > 0xFFFF and m & 0xF0])
 
     def exported(self, names: frozenset[bytes]) -> frozenset[bytes]:
-        """Those of `names` that are among `exports`. A few names are looked up by hash, without decoding the table."""
+        """Return those of `names` that are among `exports`. A few names are looked up by hash, without decoding the table."""
         if not self.gnu_hash or "exports" in self.__dict__ or len(names) * _HASH_PAYS > len(self):
             return names & self.exports
         places, marks = self._columns
@@ -94,19 +94,19 @@ class SymbolTable:
 
     @cached_property
     def imports(self) -> frozenset[bytes]:
-        """Names of the undefined symbols that must be found (bound strongly)."""
+        """Return the names of the undefined symbols that must be found (bound strongly)."""
         names, marks = self._columns
         return self._names([n for n, m in zip(names, marks, strict=True) if m <= 0xFFFF and m & 0xF0 == 0x10])
 
     @cached_property
     def weak_imports(self) -> frozenset[bytes]:
-        """Names of the undefined symbols that may stay unresolved."""
+        """Return the names of the undefined symbols that may stay unresolved."""
         names, marks = self._columns
         return self._names([n for n, m in zip(names, marks, strict=True) if m <= 0xFFFF and m & 0xF0 == 0x20])
 
     @cached_property
     def exports_by_version(self) -> Mapping[str, frozenset[bytes]]:
-        """`exports`, grouped by version ("" for those without)."""
+        """Return `exports`, grouped by version ("" for those without)."""
         offered = self.offered or {}
         groups: dict[str, frozenset[bytes]] = {}
         names, marks = self._columns
@@ -122,7 +122,7 @@ class SymbolTable:
 
     @cached_property
     def imports_by_version(self) -> Mapping[tuple[str, str], frozenset[bytes]]:
-        """`imports`, grouped by (version, file that should define it); ("", "") for those without."""
+        """Return `imports`, grouped by (version, file that should define it); ("", "") for those without."""
         wanted = self.wanted or {}
         groups: dict[tuple[str, str], frozenset[bytes]] = {}
         names, marks = self._columns
@@ -139,7 +139,7 @@ class SymbolTable:
 
     @cached_property
     def defined(self) -> tuple[Defined, ...]:
-        """The symbols behind `exports`, with version and binding, in the order of the table."""
+        """Return the symbols behind `exports`, with version and binding, in the order of the table."""
         names, marks = self._columns
         chosen = [mark > 0xFFFF and mark & 0xF0 != 0 for mark in marks]
         offered = self.offered or {}
@@ -155,7 +155,7 @@ class SymbolTable:
 
     @cached_property
     def undefined(self) -> tuple[Undefined, ...]:
-        """The symbols behind `imports` and `weak_imports`, with the wanted version, in the table's order."""
+        """Return the symbols behind `imports` and `weak_imports`, with the wanted version, in the table's order."""
         names, marks = self._columns
         chosen = [mark <= 0xFFFF and mark & 0xF0 != 0 for mark in marks]
         wanted = self.wanted or {}
@@ -232,7 +232,7 @@ class SymbolTable:
 
 
 def little_endian(code: str, data: bytes) -> array[int]:
-    """`data` as an array of "H" (16 bit) or "I" (32 bit) numbers."""
+    """Return `data` as an array of "H" (16 bit) or "I" (32 bit) numbers."""
     numbers: array[int] = array(code)
     numbers.frombytes(data)
     if sys.byteorder == "big":

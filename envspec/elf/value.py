@@ -11,7 +11,7 @@ from envspec.elf.versions import VersionDefinition, VersionNeed
 
 @dataclass(frozen=True)
 class Dynamic:
-    """What the loader reads in .dynamic. Empty strings and tuples where the file says nothing.
+    """Holds what the loader reads in .dynamic. Empty strings and tuples where the file says nothing.
 
     `rpath` and `runpath` are the elements between the colons, unexpanded (`$ORIGIN` stands as it is).
     """
@@ -26,7 +26,7 @@ class Dynamic:
 
 @dataclass(frozen=True)
 class Elf:
-    """One ELF64 little-endian file.
+    """Describes one ELF64 little-endian file.
 
     `dynamic` is None if the file has no .dynamic at all (an object file, a static program, a cubin) — or if
     `partial` is true: then only the first part of the file was at hand, and it held the symbols but not
@@ -48,42 +48,42 @@ class Elf:
 
     @property
     def machine(self) -> str:
-        """The machine as `uname -m` spells it."""
+        """Return the machine as `uname -m` spells it."""
         return self.identity.machine_name
 
     @property
     def soname(self) -> str:
-        """DT_SONAME, or ""."""
+        """Return DT_SONAME, or ""."""
         return self._known.soname
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The DT_NEEDED entries in their order."""
+        """Return the DT_NEEDED entries in their order."""
         return self._known.needed
 
     @property
     def rpath(self) -> tuple[str, ...]:
-        """The elements of DT_RPATH; the loader ignores them if there is a DT_RUNPATH."""
+        """Return the elements of DT_RPATH; the loader ignores them if there is a DT_RUNPATH."""
         return self._known.rpath
 
     @property
     def runpath(self) -> tuple[str, ...]:
-        """The elements of DT_RUNPATH."""
+        """Return the elements of DT_RUNPATH."""
         return self._known.runpath
 
     @property
     def version_needs(self) -> tuple[VersionNeed, ...]:
-        """Which version of which file must be there."""
+        """Return the versions that must be there, and the files that must define them."""
         return self._known.version_needs
 
     @property
     def version_definitions(self) -> tuple[VersionDefinition, ...]:
-        """The versions that this file defines."""
+        """Return the versions that this file defines."""
         return self._known.version_definitions
 
     @property
     def has_dynamic(self) -> bool:
-        """Whether the file takes part in dynamic linking."""
+        """Tell whether the file takes part in dynamic linking."""
         return self.partial or self.dynamic is not None
 
     @property

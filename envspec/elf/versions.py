@@ -18,7 +18,7 @@ _MAX_VERSIONS = 0x8000
 
 
 class VersionNeed(NamedTuple):
-    """A version that must be defined by `file` (a soname); `weak` if its absence only warns.
+    """Describes a version that must be defined by `file` (a soname); `weak` if its absence only warns.
 
     `number` is how .gnu.version refers to it.
     """
@@ -30,7 +30,7 @@ class VersionNeed(NamedTuple):
 
 
 class VersionDefinition(NamedTuple):
-    """A version that the file defines; `base` for the entry that bears the file's own name."""
+    """Describes a version that the file defines; `base` for the entry that bears the file's own name."""
 
     version: str
     base: bool
@@ -38,7 +38,7 @@ class VersionDefinition(NamedTuple):
 
 
 def read_needs(source: Source, offset: int, count: int, strings: bytes) -> tuple[VersionNeed, ...]:
-    """The table of `count` needed files at `offset`; names are looked up in `strings` (.dynstr)."""
+    """Return the table of `count` needed files at `offset`; names are looked up in `strings` (.dynstr)."""
     needs: list[VersionNeed] = []
     for _ in range(_bounded(count)):
         _, aux_count, file, aux, step = _VERNEED.unpack(source.read(offset, _VERNEED.size, ".gnu.version_r"))
@@ -61,7 +61,7 @@ def read_needs(source: Source, offset: int, count: int, strings: bytes) -> tuple
 def read_definitions(
     source: Source, offset: int, count: int, strings: bytes
 ) -> tuple[VersionDefinition, ...]:
-    """The table of `count` defined versions at `offset`; names are looked up in `strings` (.dynstr)."""
+    """Return the table of `count` defined versions at `offset`; names are looked up in `strings` (.dynstr)."""
     definitions: list[VersionDefinition] = []
     for _ in range(_bounded(count)):
         _, flags, number, aux_count, _, aux, step = _VERDEF.unpack(

@@ -34,7 +34,7 @@ _TICK = 0.1
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A program to run: its arguments, its whole environment, and the directory it starts in (None: this process's own).
+    """Describes a program to run: its arguments, its whole environment, and the directory it starts in (None: this process's own).
 
     It keeps the descriptors `inherit_fds` open. `inputs` are files that were written for it; a trace shows them.
     """
@@ -47,7 +47,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended. `code` is negative for a signal; `seconds` is how long it ran; `timed_out` if it was ended for that.
+    """Says how a program ended. `code` is negative for a signal; `seconds` is how long it ran, and `timed_out` whether too long.
 
     `out` and `err` are what it printed, as far as it was kept (`omitted` counts the bytes that were not), or empty if it
     printed into the file `log`.
@@ -146,7 +146,7 @@ def stop_all(running: Iterable[Running]) -> None:
 
 
 class Running:
-    """A program that runs beside this one, and all that it has started."""
+    """Describes a program that runs beside this one, and all that it has started."""
 
     def __init__(
         self, command: Command, number: int, process: subprocess.Popen[bytes], log: Path | None

@@ -15,7 +15,7 @@ from envspec.report.findings import Finding, error, unknown
 
 
 class HostCompiler(msgspec.Struct, frozen=True):
-    """A C++ compiler of a machine: `family` is gcc or clang, `version` its major and minor."""
+    """Describes a C++ compiler of a machine: `family` is gcc or clang, `version` its major and minor."""
 
     family: str
     version: tuple[int, int]

@@ -17,7 +17,7 @@ _PROC = "/proc/driver/nvidia/gpus"
 
 
 class FoundGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as this process sees it. `capability` is None where neither the driver nor the table of GPUs tells it."""
+    """Describes one GPU as this process sees it. `capability` is None where neither the driver nor the table of GPUs tells it."""
 
     name: str
     capability: tuple[int, int] | None

@@ -24,7 +24,7 @@ NETWORK_TYPES = frozenset(
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """The mounted file system that holds a path."""
+    """Describes the mounted file system that contains a path."""
 
     point: str
     type: str
@@ -37,14 +37,14 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Space(msgspec.Struct, frozen=True):
-    """Bytes of a file system."""
+    """Says how many bytes a file system has, and how many are free."""
 
     free: int
     total: int
 
 
 class Host:
-    """The machine that envspec runs on. It is only read."""
+    """Reads facts about the machine that envspec runs on. It changes nothing."""
 
     def __init__(self, root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> None:
         self.root = root

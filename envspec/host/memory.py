@@ -14,7 +14,7 @@ import msgspec
 
 
 class HostFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the kernel tells about memory. Tests put other trees in their place."""
+    """Says where the kernel tells about memory. Tests put other trees in their place."""
 
     meminfo: str = "/proc/meminfo"
     own_cgroup: str = "/proc/self/cgroup"

@@ -8,7 +8,7 @@ import msgspec
 
 
 class NvmlGpu(msgspec.Struct, frozen=True):
-    """One GPU: its name, its compute capability, its memory in bytes."""
+    """Describes one GPU: its name, its compute capability, its memory in bytes."""
 
     name: str
     capability: tuple[int, int]

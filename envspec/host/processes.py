@@ -25,7 +25,7 @@ _MAX = 256 << 20
 
 
 class User(msgspec.Struct, frozen=True):
-    """A process and how it uses the directory."""
+    """Describes a process and how it uses the directory."""
 
     pid: int
     name: str

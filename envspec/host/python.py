@@ -22,7 +22,7 @@ _MOST_ANSWER = 1 << 20
 
 
 class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
-    """An interpreter that was run and asked. `headers` tells whether Python.h is there (JITs compile against it)."""
+    """Describes an interpreter that was run and asked. `headers` tells whether Python.h is there (JITs compile against it)."""
 
     version: str
     implementation: str
@@ -32,7 +32,7 @@ class ChosenPython(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def minor(self) -> str:
-        """Return `3.12`."""
+        """Return the Python minor: `3.12`."""
         return ".".join(self.version.split(".")[:2])
 
 
@@ -86,4 +86,5 @@ def pyenv_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def minor_of(version: str) -> str:
+    """Return the minor of a Python version: `3.12` for `3.12.1`."""
     return ".".join(version.split(".")[:2])

@@ -26,7 +26,7 @@ _MOST_OUTPUT = 256 << 10
 
 
 class CommandText:
-    """A trace that writes lines. With `output` it also tells what the commands print, the last `most_output` bytes of each."""
+    """Writes a line for every command. With `output` it also tells what they print, the last `most_output` bytes of each."""
 
     def __init__(
         self, write: Callable[[str], None], *, output: bool, most_output: int = _MOST_OUTPUT

@@ -16,9 +16,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from envspec.fs import file_sha256
+from envspec.host.python import minor_of
+from envspec.integrity.bytecode import ByteCode, compare_bytecode
 from envspec.integrity.places import Places, compare_places, is_foreign, places_of
+from envspec.integrity.shadowing import Locked
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_manifest, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_manifest, read_stat_cache
 from envspec.venv.inventory import FileRow, StatRow, read_tree
 from envspec.venv.owners import UV, AddedPackage, Owners, added_package, dist_infos, distributions
 from envspec.venv.usable import unusable_python
@@ -30,7 +33,7 @@ R = TypeVar("R", FileRow, TreeRow)
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from the manifest. Paths of the venv are relative to it, those of the toolkit to CUDA_HOME."""
+    """Says what differs from the manifest. Paths of the venv are relative to it, those of the toolkit to CUDA_HOME."""
 
     changed: tuple[FileRow, ...] = ()
     missing: tuple[FileRow, ...] = ()
@@ -50,6 +53,10 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the entry points, and who may write where."""
     python: str = ""
     """Why the interpreter cannot be used; empty where it can."""
+    shadowing: frozenset[str] = frozenset()
+    """Those of `added` that change what is imported or executed."""
+    bytecode: ByteCode = ByteCode()
+    """Byte code that is not that of its source; known only where contents were checked."""
     packages: tuple[AddedPackage, ...] = ()
     """Packages whose dist-info was not published."""
     removed: frozenset[str] = frozenset()
@@ -58,6 +65,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         """Tell whether anything has drifted."""
         files = self.rows or self.added or self.toolkit or self.toolkit_added
+        files = files or self.bytecode.wrong or self.bytecode.strange
         return bool(files or self.script or self.cuda or self.places or self.python)
 
     @property
@@ -75,7 +83,7 @@ def find_drift(
 ) -> tuple[Manifest, Drift]:
     """Compare a generation with its manifest. Raises EnvspecError `manifest-damaged`."""
     manifest = read_manifest(generation.manifest)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     places = places_of(output, generation, manifest.script.site_packages, manifest.script.toolchain)
     owner = output.root.stat().st_uid
     detail("looking at every file")
@@ -86,7 +94,20 @@ def find_drift(
     site = generation.venv / site_packages
     published = dist_infos(((row.path, row.owner) for row in manifest.files), site_packages)
     found = {d.dist_info: d for d in distributions(site)}
-    own = (*venv.changed, *venv.missing)
+    usable = not any(row.owner == UV for row in (*venv.changed, *venv.missing))
+    python = unusable_python(generation.venv) if usable else ""
+    bytecode = None
+    if check_contents and usable and not python:
+        detail("comparing byte code with its source")
+        bytecode = compare_bytecode(generation.venv)
+    programs = (row.path.removeprefix("bin/") for row in manifest.toolkit if row.path.startswith("bin/"))
+    published_files = (
+        Locked(
+            {row.path for row in manifest.files}, site_packages, programs, minor_of(manifest.inputs.python)
+        )
+        if venv.added
+        else None
+    )
     return manifest, Drift(
         changed=tuple(venv.changed),
         missing=tuple(venv.missing),
@@ -102,8 +123,11 @@ def find_drift(
         script=not _same(generation.script, manifest.script_sha256),
         cuda=not _leads_to(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}"),
         places=compare_places(output, places, cache.places),
-        # What is wrong with the venv's own files is told as theirs.
-        python="" if any(row.owner == UV for row in own) else unusable_python(generation.venv),
+        python=python,  # what is wrong with the venv's own files is told as theirs
+        bytecode=bytecode or ByteCode(),
+        shadowing=frozenset(
+            path for path in venv.added if published_files is not None and published_files.shadowed_by(path)
+        ),
         packages=tuple(added_package(site, site_packages, d) for i, d in found.items() if i not in published),
         removed=frozenset(package for info, package in published.items() if info not in found),
     )

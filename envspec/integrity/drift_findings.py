@@ -15,6 +15,7 @@ from envspec.venv.owners import ENVSPEC, UV, AddedPackage
 
 _SHOWN = 4
 _REPAIR = "envspec repair"
+_SHADOWING = "remove them, or build again: another generation has none of them"
 _PRUNE = "envspec repair --prune removes added packages; other files are yours"
 
 
@@ -53,6 +54,8 @@ def drift_findings(manifest: Manifest, drift: Drift) -> Iterator[Finding]:
     yield from _other_permissions(drift.modes, replaced)
     yield from _other_owner(drift.foreign, replaced)
     yield from _additions(added)
+    yield from _shadowing(drift)
+    yield from _bytecode(drift)
     yield from _toolkit(drift)
     if drift.script:
         yield error("drift-script", SCRIPT, "the environment script was changed or removed", fix=_REPAIR)
@@ -148,6 +151,28 @@ def _additions(added: dict[AddedPackage | None, list[str]]) -> Iterator[Finding]
             yield warning("drift-added", package.name, message, evidence=files, fix=_PRUNE)
 
 
+def _shadowing(drift: Drift) -> Iterator[Finding]:
+    if paths := drift.shadowing:
+        changes = "changes" if len(paths) == 1 else "change"
+        message = f"{counted(len(paths), 'added file')} {changes} what is imported or executed"
+        owned = any(paths & package.paths for package in drift.packages)
+        fix = "envspec repair --prune" if owned else _SHADOWING
+        yield error("drift-shadow", "venv", message, evidence=_some(paths), fix=fix)
+
+
+def _bytecode(drift: Drift) -> Iterator[Finding]:
+    if paths := drift.bytecode.wrong:
+        message = f"{counted(len(paths), 'file')} of byte code {_is(paths)} not what the source compiles to"
+        yield error("drift-bytecode", "venv", message, evidence=_some(paths), fix=f"{_REPAIR} --hash")
+    if paths := drift.bytecode.strange:
+        message = f"{counted(len(paths), 'file')} beside byte code that {_is(paths)} of no source"
+        yield warning("drift-added", "byte code", message, evidence=_some(paths), fix=_PRUNE)
+
+
+def _is(paths: tuple[str, ...]) -> str:
+    return "is" if len(paths) == 1 else "are"
+
+
 def _toolkit(drift: Drift) -> Iterator[Finding]:
     if number := len(drift.toolkit):
         paths = [row.path for row in drift.toolkit] + ["the link to CUDA_HOME"] * drift.cuda
@@ -157,7 +182,9 @@ def _toolkit(drift: Drift) -> Iterator[Finding]:
         yield error("drift-toolkit", "cuda", "the link to CUDA_HOME was changed or removed", fix=_REPAIR)
     if drift.toolkit_added:
         message = f"{counted(len(drift.toolkit_added), 'file')} in CUDA_HOME that envspec did not put there"
-        yield warning("drift-added", "cuda", message, evidence=_some(drift.toolkit_added), fix=_PRUNE)
+        yield error(
+            "drift-added", "cuda", message, evidence=_some(drift.toolkit_added), fix="envspec repair --prune"
+        )
 
 
 def _by_owner(rows: Iterable[FileRow], without: set[str]) -> list[tuple[str, list[str]]]:

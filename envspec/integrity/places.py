@@ -25,7 +25,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An entry point that is not as envspec made it. `found` is what the link names, empty where it is missing.
+    """Describes an entry point that is not as envspec made it. `found` is what the link names, empty where it is missing.
 
     `foreign`: a file or directory, not a link, is in its place, which envspec does not remove.
     """
@@ -36,14 +36,14 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Writable(msgspec.Struct, frozen=True):
-    """A place that more people may write to than when it was published; `mode` takes that back."""
+    """Describes a place that more people may write to than when it was published; `mode` takes that back."""
 
     path: str
     mode: int
 
 
 class Places(msgspec.Struct, frozen=True):
-    """What is wrong around the files. Paths are relative to the output's root, which itself is `.`."""
+    """Says what is wrong around the files. Paths are relative to the output's root, which itself is `.`."""
 
     entries: tuple[Entry, ...] = ()
     writable: tuple[Writable, ...] = ()

@@ -15,23 +15,25 @@ import msgspec
 from envspec.activation.script import render_script
 from envspec.activation.startup_pth import pth_files
 from envspec.fs import file_sha256, remove_tree, sync_file_system, write_synced
+from envspec.integrity.bytecode import remove_bytecode
 from envspec.integrity.drift import Drift, find_drift
 from envspec.integrity.drift_findings import verify
 from envspec.integrity.locked_files import LockedFiles
 from envspec.integrity.places import mend_places
 from envspec.integrity.venv_files import VenvFiles
 from envspec.output.generations import Generation, Output
-from envspec.output.manifest import STATS, Manifest, TreeRow, read_stat_cache
+from envspec.output.manifest import Manifest, TreeRow, read_stat_cache
 from envspec.profile.model import Index
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Report
+from envspec.toolkit.write import remove_unknown
 from envspec.uv.run import Uv
 from envspec.venv.inventory import FileRow, StatCache, StatRow, tree_stats
 from envspec.venv.owners import ENVSPEC, UV, AddedPackage, dist_infos, installed_packages
 
 
 class Repaired(msgspec.Struct, frozen=True, kw_only=True):
-    """What was put back, and what a verification says afterwards."""
+    """Says what was put back, and what a verification says afterwards."""
 
     files: int
     packages: tuple[str, ...]
@@ -44,7 +46,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """How to repair. `indexes` are those of the profile that the generation was built from.
+    """Says how to repair. `indexes` are those of the profile that the generation was built from.
 
     Packages that are not in the lock are removed only if `prune`; files that no package owns never are.
     """
@@ -63,7 +65,7 @@ def repair(
 ) -> Repaired:
     """Repair a generation in place. Raises EnvspecError `repair-impossible` and whatever uv fails with."""
     manifest, drift = find_drift(output, generation, check_contents=request.check_contents, detail=detail)
-    cache = read_stat_cache(generation.path / STATS)
+    cache = read_stat_cache(generation.stat_cache)
     unwanted = _unwanted(manifest, drift, prune=request.prune)
     remove_tree(output.work)
     try:
@@ -74,6 +76,8 @@ def repair(
     toolchain = output.toolchains_dir / manifest.script.toolchain
     if drift.toolkit:
         _repair_toolkit(generation.venv / manifest.script.site_packages, toolchain, manifest, drift, cache)
+    if request.prune and drift.toolkit_added:
+        remove_unknown(toolchain, {row.path for row in manifest.toolkit})
     if drift.cuda:
         _repair_link(generation.path / "cuda", f"../../toolchains/{manifest.script.toolchain}")
     mended = mend_places(output, drift.places)
@@ -85,7 +89,7 @@ def repair(
         _renewed(toolchain, cache.toolkit, manifest.toolkit, frozenset()),
         cache.places,
     )
-    write_synced(generation.path / STATS, msgspec.msgpack.encode(fresh))
+    write_synced(generation.stat_cache, msgspec.msgpack.encode(fresh))
     if drift or unwanted:
         sync_file_system(generation.path)
     names = {package.name for package in manifest.packages}
@@ -124,6 +128,7 @@ def _repair_venv(
         files.remove(package.paths - published, f"{manifest.script.site_packages}/{package.dist_info}")
     for row in of_packages:
         files.move_in(row, sources[row.owner] / row.path)
+        remove_bytecode(venv / row.path)
     texts = pth_files()
     for row in (*drift.changed, *drift.missing):
         name = row.path.rpartition("/")[2]
@@ -133,6 +138,7 @@ def _repair_venv(
         files.set_permissions(row)
     for row in drift.foreign:
         files.make_own(row)
+    files.remove(drift.bytecode.wrong, manifest.script.site_packages)
     return frozenset(row.path for row in of_packages)
 
 

@@ -17,7 +17,7 @@ from envspec.venv.inventory import FileRow
 
 
 class VenvFiles:
-    """The files of one venv. `permissions` are those of the day of publishing, by path."""
+    """Holds the files of one venv. `permissions` are those of the day of publishing, by path."""
 
     def __init__(self, venv: Path, permissions: Mapping[str, int]) -> None:
         self._venv = venv

@@ -21,7 +21,7 @@ from envspec.uv.run import Uv
 
 
 class LockMode(Enum):
-    """What may happen to a lock; the names mean what they mean in uv."""
+    """Says what may happen to a lock; the names mean what they mean in uv."""
 
     UPDATE = "update"
     LOCKED = "locked"
@@ -29,7 +29,7 @@ class LockMode(Enum):
 
 
 class LockPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What may happen to a lock, which versions are free, and when a new one is written.
+    """Says what may happen to a lock, which versions are free, and when a new one is written.
 
     `upgrade` names the packages that get the newest version that the profile allows: None none, empty all.
     """
@@ -41,7 +41,7 @@ class LockPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The lock to use, and what was done to the file: `kept`, `made` or `changed`. `old` is the one that was there before.
+    """Holds the lock to use, and what was done to the file: `kept`, `made` or `changed`. `old` is the one that was there before.
 
     `written` is false if the file is still the old one: see `lock_on_disk`.
     """
@@ -92,7 +92,7 @@ def ensure_lock(
 
 @contextlib.contextmanager
 def lock_on_disk(profile: Profile, outcome: LockOutcome) -> Iterator[None]:
-    """Inside, a lock that was not written yet is on disk. If what is done inside fails, the old one is there again."""
+    """Write a lock that was not written yet, and put the old one back if what is done inside fails."""
     if outcome.written:
         yield
         return

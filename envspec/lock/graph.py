@@ -29,7 +29,7 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """One package at one version."""
+    """Describes one package at one version."""
 
     name: str
     version: str
@@ -39,13 +39,13 @@ class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """All packages but the profile itself, and what the profile asks for."""
+    """Holds all packages but the profile itself, and what the profile asks for."""
 
     packages: tuple[ResolvedPackage, ...]
     roots: tuple[str, ...]
 
     def requirers(self, name: str) -> Iterator[tuple[ResolvedPackage | None, Edge]]:
-        """Who asks for a package; None stands for the profile."""
+        """Yield the packages that require a package; None stands for the profile."""
         if name in self.roots:
             yield None, Edge(name)
         for package in self.packages:
@@ -83,7 +83,7 @@ def parse_uv_lock(text: str) -> Graph:
 
 
 def prune(graph: Graph, holds: Callable[[str], bool]) -> Graph:
-    """The graph without edges whose marker holds on no target, and without what is then out of reach."""
+    """Return the graph without edges whose marker holds on no target, and without what is then out of reach."""
     kept = {
         package: tuple(e for e in package.edges if not e.marker or holds(e.marker))
         for package in graph.packages
@@ -104,7 +104,7 @@ def prune(graph: Graph, holds: Callable[[str], bool]) -> Graph:
 
 
 def with_hashes(graph: Graph) -> Graph:
-    """The graph with the hashes and sizes that a directory of wheels does not tell, read from the files themselves.
+    """Return the graph with the hashes and sizes that a directory of wheels does not tell, read from the files themselves.
 
     Raises UsageError `index-no-hash` for a remote file without one: what cannot be verified is not locked.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LockedFile(msgspec.Struct, frozen=True):
-    """One wheel (or sdist). `size` in bytes and `uploaded` (RFC 3339) are 0 and empty where the index does not tell."""
+    """Describes one wheel (or sdist). `size` in bytes and `uploaded` (RFC 3339) are 0 and empty where the index does not tell."""
 
     filename: str
     sha256: str
@@ -23,12 +23,12 @@ class LockedFile(msgspec.Struct, frozen=True):
 
     @property
     def is_wheel(self) -> bool:
-        """False for an sdist."""
+        """Tell whether the file is a wheel, and not an sdist."""
         return self.filename.endswith(".whl")
 
 
 class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """One package at one version. `marker` is empty where every target needs it; `via` names who asked."""
+    """Describes one package at one version. `marker` is empty where every target needs it; `via` names who asked."""
 
     name: str
     version: str
@@ -38,16 +38,16 @@ class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pin(self) -> str:
-        """`torch==2.11.0`."""
+        """Return the exact requirement: `torch==2.11.0`."""
         return f"{self.name}=={self.version}"
 
     def needed_in(self, environment: Mapping[str, str]) -> bool:
-        """Whether the marker holds in an environment (the variables of PEP 508)."""
+        """Tell whether the marker holds in an environment (the variables of PEP 508)."""
         return not self.marker or Marker(self.marker).evaluate(dict(environment))
 
 
 class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that wins over what packages ask for, why, and who asked for another one."""
+    """Describes a version that wins over what packages ask for, why, and who asked for another one."""
 
     name: str
     version: str
@@ -56,7 +56,7 @@ class OverrideRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Everything a lock file says."""
+    """Holds everything a lock file says."""
 
     profile_name: str
     profile_digest: str
@@ -67,18 +67,18 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     packages: tuple[LockedPackage, ...]
 
     def named(self, name: str) -> tuple[LockedPackage, ...]:
-        """Every locked version of a package: usually one, more where Pythons or machines differ."""
+        """Return every locked version of a package: usually one, more where Pythons or machines differ."""
         return tuple(p for p in self.packages if p.name == name)
 
     @cached_property
     def digest(self) -> str:
-        """`sha256:` over what gets installed: pins, markers and hashes; comments do not count."""
+        """Return the digest of what gets installed, with `sha256:` before it: pins, markers and hashes; comments do not count."""
         rows = [(p.pin, p.marker, sorted(f.sha256 for f in p.files)) for p in self.packages]
         return "sha256:" + hashlib.sha256(msgspec.json.encode(rows)).hexdigest()
 
 
 class LockChange(msgspec.Struct, frozen=True):
-    """One line of a difference between two locks; an empty side means absent."""
+    """Describes one line of a difference between two locks; an empty side means absent."""
 
     name: str
     old: str
@@ -93,7 +93,7 @@ class LockChange(msgspec.Struct, frozen=True):
 
 
 def compare(old: Lock, new: Lock) -> tuple[LockChange, ...]:
-    """What changed from one lock to another, by package."""
+    """Return what changed from one lock to another, by package."""
 
     def versions(lock: Lock) -> dict[str, str]:
         found: dict[str, list[str]] = {}

@@ -36,7 +36,7 @@ from envspec.wheels.metadata import WheelMetadata, fetch_metadata
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """A new lock, the graph it was made from, and the metadata that was read on the way (by sha256)."""
+    """Describes a new lock, the graph it was made from, and the metadata that was read on the way (by sha256)."""
 
     lock: Lock
     graph: Graph
@@ -131,7 +131,7 @@ def _read_toolkit_set(profile: Profile, uv: Uv, python: Path, project: Path) -> 
 
 
 def release_with(package: str, version: str, profile: Profile, uv: Uv, python: Path) -> str | None:
-    """The newest CUDA toolkit release that holds a part at that very version; None if there is none."""
+    """Return the newest CUDA toolkit release that holds a part at that very version; None if there is none."""
     component = component_of(package)
     with tempfile.TemporaryDirectory(prefix="envspec-toolkit-") as work:
         project = Path(work) / "toolkit"

@@ -19,7 +19,7 @@ from envspec.report.errors import EnvspecError, UsageError
 
 
 class Selected(msgspec.Struct, frozen=True, kw_only=True):
-    """A locked package that the target needs, and the file an installer takes; None if there is none."""
+    """Describes a locked package that the target needs, and the file an installer takes; None if there is none."""
 
     package: LockedPackage
     file: LockedFile | None

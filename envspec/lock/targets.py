@@ -16,7 +16,7 @@ from packaging.version import Version
 
 
 def serves(filename: str, minors: Sequence[str], machines: Sequence[str]) -> bool:
-    """Whether a wheel can be installed into some CPython of `minors` on glibc Linux of some of `machines`."""
+    """Tell whether a wheel can be installed into some CPython of `minors` on glibc Linux of some of `machines`."""
     try:
         tags = parse_wheel_filename(filename)[3]
     except InvalidWheelFilename:
@@ -53,12 +53,12 @@ def _python(tag: Tag, minor: str) -> bool:
 
 
 def needed_on(marker: str, minor: str, machine: str) -> bool:
-    """Whether a marker is true on some patch of a minor on a machine."""
+    """Tell whether a marker is true on some patch of a minor on a machine."""
     return not marker or holds_somewhere(marker, (minor,), (machine,))
 
 
 def target_environment(python: str, machine: str) -> dict[str, str]:
-    """The PEP 508 variables of CPython `python` (3.12 or 3.12.1) on glibc Linux of `machine`."""
+    """Return the PEP 508 variables of CPython `python` (3.12 or 3.12.1) on glibc Linux of `machine`."""
     full = python if python.count(".") == 2 else f"{python}.0"
     return {
         "implementation_name": "cpython",
@@ -77,7 +77,7 @@ def target_environment(python: str, machine: str) -> dict[str, str]:
 
 
 def canonical_marker(marker: str, minors: Sequence[str], machines: Sequence[str]) -> str:
-    """The one way to write a marker that is true on the same targets; empty where it is true on all.
+    """Return the one way to write a marker that is true on the same targets; empty where it is true on all.
 
     uv writes the same condition in several ways, depending on its version and on what it resolved before; a lock has
     to be byte-identical all the same. A marker can only tell targets apart by machine and Python version, so its truth
@@ -101,7 +101,7 @@ def canonical_marker(marker: str, minors: Sequence[str], machines: Sequence[str]
 
 
 def holds_somewhere(marker: str, minors: Sequence[str], machines: Sequence[str]) -> bool:
-    """Whether a marker is true on any target."""
+    """Tell whether a marker is true on any target."""
     return any(any(row) for row in _truth(marker, _versions(marker, minors), machines).values())
 
 
@@ -141,12 +141,12 @@ def _intervals(truth: Sequence[bool], points: Sequence[str]) -> str:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
+    """Says what an environment is for: CPython `python` (`3.12` or `3.12.1`) on `machine`."""
 
     python: str
     machine: str
 
     @property
     def minor(self) -> str:
-        """`3.12`."""
+        """Return the Python minor: `3.12`."""
         return ".".join(self.python.split(".")[:2])

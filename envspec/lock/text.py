@@ -44,7 +44,7 @@ _OVERRIDE = re.compile(r"([a-z0-9][a-z0-9-]*)==(\S+)")
 
 
 def render_lock(lock: Lock) -> str:
-    """The text of a lock. Equal locks give equal bytes."""
+    """Return the text of a lock. Equal locks give equal bytes."""
     return "\n".join(_lines(lock)) + "\n"
 
 
@@ -76,7 +76,7 @@ def _lines(lock: Lock) -> Iterator[str]:
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock at `path`, None if there is none. Raises UsageError `lock-damaged`, ExternalError `lock-unreadable`."""
+    """Return the lock at `path`, None if there is none. Raises UsageError `lock-damaged`, ExternalError `lock-unreadable`."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -102,7 +102,7 @@ def read_lock(path: Path) -> Lock | None:
 
 
 class LockSyntaxError(ValueError):
-    """A line that no lock has. `line` counts from 1."""
+    """Describes a line that no lock has. `line` counts from 1."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)

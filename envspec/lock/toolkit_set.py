@@ -32,14 +32,14 @@ class ToolkitSet(msgspec.Struct, frozen=True):
 
 
 def toolkit_requirement(profile: Profile) -> str | None:
-    """What uv is asked for to read the set from the metapackage: `cuda-toolkit[crt,nvcc]==13.2.1`."""
+    """Return the requirement from which uv resolves the set: `cuda-toolkit[crt,nvcc]==13.2.1`."""
     if profile.cuda is None:
         return None
     return f"{METAPACKAGE}[{','.join(sorted(profile.cuda.components))}]=={profile.cuda.toolkit}"
 
 
 def toolkit_set(profile: Profile, graph: Graph) -> ToolkitSet:
-    """The set, from the resolution of `toolkit_requirement`; versions that the profile names itself replace its members."""
+    """Return the set from the resolution of `toolkit_requirement`; versions that the profile names itself replace its members."""
     assert profile.cuda is not None
     versions = {p.name: p.version for p in graph.packages if p.name != METAPACKAGE}
     by_user = []
@@ -69,7 +69,7 @@ def require_components(profile: Profile, known: Collection[str]) -> None:
 def contradictions(
     toolkit: ToolkitSet, graph: Graph, metadata: Mapping[str, WheelMetadata]
 ) -> tuple[OverrideRecord, ...]:
-    """An override for each member that somebody asks for at another version, with the dependency path of each."""
+    """Return an override for each member that somebody asks for at another version, with the dependency path of each."""
     records = []
     for name, version in toolkit.versions:
         paths = tuple(_paths(name, version, graph, metadata))
@@ -107,7 +107,7 @@ def _paths(name: str, version: str, graph: Graph, metadata: Mapping[str, WheelMe
 def asked(
     package: ResolvedPackage, name: str, metadata: Mapping[str, WheelMetadata]
 ) -> Iterable[tuple[Requirement, str]]:
-    """What a package's own metadata asks of `name`, each with the extra that brings it (empty if none)."""
+    """Return what a package's own metadata requires of `name`, each with its extra (empty if none)."""
     for wheel in package.wheels[:1]:
         for requirement in metadata[wheel.sha256].requirements() if wheel.sha256 in metadata else ():
             if canonicalize_name(requirement.name) == name:
@@ -118,7 +118,7 @@ def asked(
 
 
 def path_to_profile(name: str, graph: Graph) -> list[str]:
-    """The shortest way from a package to the profile: `[torch 2.11.0, your profile]` without the package itself."""
+    """Return the shortest dependency path of a package, without the package itself: `[torch 2.11.0, your profile]`."""
     parents: dict[str, str | None] = {name: None}
     queue = [name]
     versions = {p.name: p.version for p in graph.packages}

@@ -23,7 +23,7 @@ Change = tuple[str, str, str]
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a comparison. None stands for what this side cannot know."""
+    """Describes one side of a comparison. None stands for what this side cannot know."""
 
     label: str
     packages: Mapping[str, str]
@@ -44,8 +44,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """`version` is the version of the JSON form. Each change is (name, old, new); an empty side means absent.
+    """Says what differs between two environments. `version` is the version of the JSON form.
 
+    Each change is (name, old, new); an empty side means absent.
     Sizes are in bytes: of all files, for two generations; of the wheels, for two locks; else 0.
     """
 

@@ -50,7 +50,7 @@ _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One complete or growing environment. `number` counts up and is never used twice."""
+    """Describes one complete or growing environment. `number` counts up and is never used twice."""
 
     number: int
     path: Path
@@ -77,7 +77,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 class Output(msgspec.Struct, frozen=True):
-    """An output directory. Get one by `create` (to write) or `existing` (to read)."""
+    """Describes an output directory. Get one by `create` (to write) or `existing` (to read)."""
 
     root: Path
 

@@ -18,7 +18,7 @@ from envspec.report.errors import EnvspecError, UsageError
 
 
 class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One generation: `users` are processes that run from it, `problem` what is wrong with its manifest."""
+    """Describes one generation: `users` are processes that run from it, `problem` what is wrong with its manifest."""
 
     number: int
     current: bool
@@ -32,14 +32,14 @@ class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GenerationList(msgspec.Struct, frozen=True, kw_only=True):
-    """All generations, newest first; `version` is the version of the JSON form."""
+    """Holds all generations, newest first; `version` is the version of the JSON form."""
 
     version: int = 1
     generations: tuple[GenerationRow, ...]
 
 
 class GcResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed and what was kept because processes use it; `version` is the version of the JSON form."""
+    """Says what was removed and what was kept because processes use it; `version` is the version of the JSON form."""
 
     version: int = 1
     removed: tuple[int, ...]
@@ -50,7 +50,7 @@ class GcResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_generations(out: Path) -> GenerationList:
-    """Every finished generation."""
+    """Return every finished generation, newest first."""
     output = existing(out)
     current = output.current()
     rows = []

@@ -13,18 +13,16 @@ from envspec import __version__
 from envspec.activation.script import render_script, script_sha256
 from envspec.activation.values import ScriptValues
 from envspec.host.python import minor_of
-from envspec.output.generations import STAT_CACHE
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import Finding
 from envspec.venv.inventory import FileRow, StatCache, environment_digest
 
 VERSION = 1
 MAX_BYTES = 512 << 20
-STATS = STAT_CACHE
 
 
 class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that decides what a build gives. Equal inputs and an intact result mean that there is nothing to do."""
+    """Holds everything that decides what a build gives. Equal inputs and an intact result mean that there is nothing to do."""
 
     profile: str
     profile_digest: str
@@ -39,7 +37,7 @@ class BuildInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManifestPackage(msgspec.Struct, frozen=True):
-    """One installed package and the file it came from."""
+    """Describes one installed package and the file it came from."""
 
     name: str
     version: str
@@ -49,7 +47,7 @@ class ManifestPackage(msgspec.Struct, frozen=True):
 
 
 class TreeRow(msgspec.Struct, frozen=True, array_like=True):
-    """One file or link of the toolkit tree, with the package that brought it (`envspec` for what envspec made)."""
+    """Describes one file or link of the toolkit tree, with the package that brought it (`envspec` for what envspec made)."""
 
     path: str
     sha256: str
@@ -58,7 +56,7 @@ class TreeRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a manifest but the lists of files. Reading it skips those."""
+    """Holds all of a manifest but the lists of files. Reading it skips those."""
 
     version: int = VERSION
     digest: str
@@ -85,7 +83,7 @@ class ManifestHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(ManifestHead, frozen=True, kw_only=True):
-    """Version 1 of the manifest. Paths in `files` are relative to the venv, those in `toolkit` to CUDA_HOME."""
+    """Holds version 1 of the manifest. Paths in `files` are relative to the venv, those in `toolkit` to CUDA_HOME."""
 
     toolkit: tuple[TreeRow, ...]
     files: tuple[FileRow, ...]
@@ -95,7 +93,7 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """JSON for people and programs: the head indented, the lists with a row a line."""
+    """Return a manifest as JSON for people and programs: the head indented, the lists with a row a line."""
     head = msgspec.json.encode(msgspec.structs.replace(manifest, toolkit=(), files=()))
     text = msgspec.json.format(head, indent=1)
     return text.replace(b'"toolkit": []', b'"toolkit": ' + _lines(manifest.toolkit), 1).replace(

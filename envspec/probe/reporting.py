@@ -19,7 +19,7 @@ _MOST = 1 << 20
 
 
 class Outcome(str, Enum):
-    """How a probe ended."""
+    """Says how a probe ended."""
 
     WORKS = "works"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class Outcome(str, Enum):
 
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One probe: how it ended, after how long, and what it says it did."""
+    """Describes one probe: how it ended, after how long, and what it says it did."""
 
     name: str
     outcome: Outcome
@@ -36,13 +36,13 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeReport(Report, frozen=True, kw_only=True):
-    """A report with a row for each probe, in the order of the table."""
+    """Describes a report with a row for each probe, in the order of the table."""
 
     probes: tuple[ProbeResult, ...]
 
 
 def result_of(ended: Ended) -> ProbeResult:
-    """The row of a probe."""
+    """Return the row of a probe."""
     failed = Outcome.TIMED_OUT if ended.timed_out else Outcome.FAILED
     did = [line[len("probe: ") :] for line in _lines(ended) if line.startswith("probe: ")]
     return ProbeResult(
@@ -54,7 +54,7 @@ def result_of(ended: Ended) -> ProbeResult:
 
 
 def finding_of(ended: Ended, facts: EnvironmentFacts) -> Finding | None:
-    """Why a probe failed; None if it did not."""
+    """Return the finding that says why a probe failed; None if it did not."""
     if ended.timed_out:
         return error(
             "probe-timeout",
@@ -96,7 +96,7 @@ def _tail(ended: Ended) -> list[str]:
 
 
 def probe_report(subject: str, results: Iterable[ProbeResult], findings: Iterable[Finding]) -> ProbeReport:
-    """The report of a run."""
+    """Return the report of a run."""
     made = report("probe", subject, findings)
     return ProbeReport(
         command=made.command, subject=made.subject, findings=made.findings, probes=tuple(results)

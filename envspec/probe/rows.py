@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 class ProbeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One probe; the fields are explained in the table."""
+    """Describes one probe; the fields are explained in the table."""
 
     name: str
     means: str
@@ -30,18 +30,18 @@ class ProbeRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def path(self) -> Path:
-        """The script."""
+        """Return the path of the script."""
         return SCRIPTS / self.script
 
 
 @cache
 def probe_rows() -> tuple[ProbeRow, ...]:
-    """Every probe, the quick ones of the toolkit first."""
+    """Return every probe, the quick ones of the toolkit first."""
     return load_table("probes", ProbeRow)
 
 
 def choose(names: Sequence[str], installed: Collection[str]) -> tuple[ProbeRow, ...]:
-    """The probes of these names, or all whose packages are installed.
+    """Return the probes of these names, or all whose packages are installed.
 
     Raises UsageError `probe-unknown`, or `probe-not-installed` for a named one whose packages are missing.
     """

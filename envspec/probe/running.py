@@ -17,7 +17,7 @@ _PAUSE = 0.02
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """Where probes run: the environment's Python and variables, a directory that is thrown away, and how much at a time.
+    """Says where probes run: the environment's Python and variables, a directory that is thrown away, and how much at a time.
 
     `slots` counts compilers, each of which is given `memory_per_slot` bytes.
     """
@@ -30,7 +30,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A probe that has ended. `code` is negative for a signal; `timed_out` if it was ended for its time."""
+    """Describes a probe that has ended. `code` is negative for a signal; `timed_out` if it was ended for its time."""
 
     row: ProbeRow
     code: int

@@ -36,7 +36,7 @@ class _Keys(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, kw_only=
 
 
 class GpuKeys(_Keys):
-    """The GPU that the environment is for."""
+    """Says which GPU the environment is for."""
 
     arch: Annotated[
         str | UnsetType,
@@ -58,7 +58,7 @@ class GpuKeys(_Keys):
 
 
 class PythonKeys(_Keys):
-    """The Pythons that the lock serves."""
+    """Says which Pythons the lock serves."""
 
     versions: Annotated[
         str,
@@ -75,7 +75,7 @@ class PythonKeys(_Keys):
 
 
 class CudaKeys(_Keys):
-    """The CUDA toolkit, where the profile and not the packages decide it."""
+    """Says which CUDA toolkit is used, where the profile and not the packages decide it."""
 
     toolkit: Annotated[
         str | UnsetType,
@@ -96,7 +96,7 @@ class CudaKeys(_Keys):
 
 
 class PackageKeys(_Keys):
-    """One package, where more than its version is asked for."""
+    """Describes one package, where more than its version is asked for."""
 
     version: Annotated[str, _key("The version, where a table is used.", ">=1.2,<2")] = "*"
     extras: Annotated[list[str], _key("Extras of the package.", ["cu13"])] = []
@@ -111,7 +111,7 @@ class PackageKeys(_Keys):
 
 
 class OverrideKeys(_Keys):
-    """A version that wins over what other packages ask for."""
+    """Describes a version that wins over what other packages ask for."""
 
     name: Annotated[
         str, _key("A package whose version wins over what other packages ask for.", "numpy", required=True)
@@ -121,7 +121,7 @@ class OverrideKeys(_Keys):
 
 
 class IndexKeys(_Keys):
-    """A package index, or a directory of wheels."""
+    """Describes a package index, or a directory of wheels."""
 
     name: Annotated[
         str,
@@ -148,7 +148,7 @@ class IndexKeys(_Keys):
 
 
 class ResolveKeys(_Keys):
-    """What the resolver may choose from."""
+    """Says what the resolver may choose from."""
 
     exclude_newer: Annotated[
         str | UnsetType,
@@ -173,7 +173,7 @@ class ResolveKeys(_Keys):
 
 
 class InstallKeys(_Keys):
-    """How packages are laid down."""
+    """Says how packages are installed."""
 
     precedence: Annotated[
         list[str],
@@ -186,7 +186,7 @@ class InstallKeys(_Keys):
 
 
 class JobsKeys(_Keys):
-    """How many compilers may run at once."""
+    """Says how many compilers may run at once."""
 
     memory_per_job: Annotated[
         str,
@@ -207,7 +207,7 @@ class JobsKeys(_Keys):
 
 
 class ProfileKeys(_Keys):
-    """A profile of envspec."""
+    """Describes a profile of envspec."""
 
     extends: Annotated[
         str | UnsetType,
@@ -243,7 +243,7 @@ class ProfileKeys(_Keys):
 
 
 class ProfileKey(msgspec.Struct, frozen=True, kw_only=True):
-    """One key as the reference page shows it.
+    """Describes one key as the reference page shows it.
 
     `NAME` in `key` stands for a name of the user's, `[]` for one table of several. `default` and `example` are TOML as it
     stands behind the equals sign, `default` also words.

@@ -26,7 +26,7 @@ OLD_KEYS = {"install.winners": "install.precedence"}
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A profile merged over what it extends, the files it was read from, and the old names of keys that they hold."""
+    """Describes a profile merged over what it extends, the files it was read from, and the old names of keys that they hold."""
 
     values: dict[str, Any]
     sources: tuple[Path, ...]

@@ -11,7 +11,7 @@ from envspec.data.architectures import Arch
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU that kernels are compiled for. `minimum_driver` is a Linux driver version such as `580.65.06`."""
+    """Holds the GPU that kernels are compiled for. `minimum_driver` is a Linux driver version such as `580.65.06`."""
 
     arch: Arch
     minimum_driver: str
@@ -27,14 +27,14 @@ class PythonRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CudaRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One CUDA toolkit release, named as its metapackage `cuda-toolkit` names it, and the parts wanted of it."""
+    """Describes one CUDA toolkit release, named as its metapackage `cuda-toolkit` names it, and the parts wanted of it."""
 
     toolkit: str
     components: tuple[str, ...]
 
 
 class PackageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One package. `specifier` is PEP 440 without local label; empty means any version."""
+    """Describes one package. `specifier` is PEP 440 without local label; empty means any version."""
 
     name: str
     specifier: str
@@ -45,13 +45,13 @@ class PackageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requirement(self) -> str:
-        """The PEP 508 form, as uv is asked."""
+        """Return the requirement as PEP 508 writes it."""
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         return f"{self.name}{extras}{self.specifier}"
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that wins over what packages ask for; the user has to say why."""
+    """Describes a version that wins over what packages ask for; the user has to say why."""
 
     name: str
     specifier: str
@@ -59,7 +59,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
-    """A package index. `flat` indexes are directories or pages of wheels; `explicit` ones serve only who names them."""
+    """Describes a package index. `flat` indexes are directories or pages of wheels; `explicit` ones serve only who names them."""
 
     name: str
     url: str
@@ -69,7 +69,10 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. `path` is where it was read from, `sources` every file that took part (`extends`)."""
+    """Describes an environment as its user asks for it.
+
+    `path` is where it was read from, `sources` every file that took part (`extends`).
+    """
 
     name: str
     path: Path
@@ -100,12 +103,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lock_path(self) -> Path:
-        """`NAME.lock` beside the profile."""
+        """Return `NAME.lock` beside the profile."""
         return self.path.with_suffix(".lock")
 
     @property
     def lock_digest(self) -> str:
-        """`sha256:` over exactly what decides the lock.
+        """Return the digest of exactly what decides the lock, with `sha256:` before it.
 
         The GPU, file precedence and variables do not: changing them needs no new lock.
         """
@@ -123,7 +126,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """`sha256:` over everything that the user asked for, independent of where the file lies and how it is formatted."""
+        """Return the digest of everything that the user asked for; place and format of the file do not count."""
         # The preferred interpreter is a wish about the host; everything else decides the environment.
         return _digest(
             (

@@ -38,7 +38,7 @@ _TOOLKIT = re.compile(r"\d{2}\.\d{1,2}\.\d{1,2}(\.\d{1,2})?")
 def read_profile(path: Path, text: str | None = None) -> Profile:
     """Read and check the profile at `path`; `text` stands in for the file's content if it is given.
 
-    Raises UsageError (`profile-*`) for anything the user can mend in a profile, ExternalError (`profile-unreadable`)
+    Raises UsageError (`profile-*`) for anything the user can fix in a profile, ExternalError (`profile-unreadable`)
     if the file cannot be read.
     """
     path = Path(path)

@@ -19,7 +19,7 @@ _LARGE_JOB = "8 GiB"
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
-    """A shipped profile that stands on its own. `title` is the first sentence of its heading comment."""
+    """Describes a shipped profile that stands on its own. `title` is the first sentence of its heading comment."""
 
     name: str
     path: Path
@@ -27,7 +27,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stacks() -> tuple[Stack, ...]:
-    """The shipped profiles that extend no other one, by name."""
+    """Return the shipped profiles that extend no other one, by name."""
     found = []
     for path in shipped_profiles():
         text = path.read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def _title(text: str) -> str:
 
 
 def starter(stack: Stack, gpu: Gpu, file: str, today: datetime.date) -> str:
-    """The text of a profile: `stack` for `gpu`, with the stack's own comments. `file` is the name it is written under."""
+    """Return the text of a profile: `stack` for `gpu`, with the stack's own comments. `file` is the name it is written under."""
     body = stack.path.read_text(encoding="utf-8").splitlines(keepends=True)
     while body and body[0].startswith("#"):
         body.pop(0)

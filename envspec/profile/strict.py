@@ -29,14 +29,14 @@ _TYPE_NAMES = {
 
 
 def show(value: object, limit: int = 120) -> str:
-    """The offending text, short and on one line, with nothing that could steer a terminal."""
+    """Return the offending text, short and on one line, with nothing that could steer a terminal."""
     text = repr(value) if isinstance(value, str) else str(value)
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= limit else text[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def nearest(word: str, choices: Sequence[str]) -> str:
-    """A fix that names the closest valid choice, or all of them when none is close."""
+    """Return a fix that names the closest valid choice, or all of them when none is close."""
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
@@ -44,7 +44,7 @@ def nearest(word: str, choices: Sequence[str]) -> str:
 
 
 class Table:
-    """One TOML table that is being read. `close` must be called last: it refuses what nobody asked for."""
+    """Reads one TOML table. `close` must be called last: it refuses what nobody asked for."""
 
     def __init__(self, file: Path, values: dict[str, Any], path: str = "") -> None:
         self.file = file
@@ -53,7 +53,7 @@ class Table:
         self._known: list[str] = []
 
     def dotted(self, key: str) -> str:
-        """The full name of a key, as the user would write it."""
+        """Return the full name of a key, as the user would write it."""
         part = key if _BARE.fullmatch(key) else show(key)
         return f"{self.path}.{part}" if self.path else part
 
@@ -62,7 +62,7 @@ class Table:
         raise UsageError(code, f"{self.dotted(key)} {what}", where=str(self.file), fix=fix)
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T | None:
-        """The value of `key` if it has the type, `default` if it is not there."""
+        """Return the value of `key` if it has the type, `default` if it is not there."""
         self._known.append(key)
         if key not in self._values:
             return default
@@ -79,7 +79,7 @@ class Table:
         return value
 
     def need(self, key: str, kind: type[T], example: str) -> T:
-        """The value of a key that must be there."""
+        """Return the value of a key that must be there."""
         value = self.get(key, kind)
         if value is None:
             misspelt = difflib.get_close_matches(key, [k for k in self._values if k not in self._known], n=1)
@@ -95,7 +95,7 @@ class Table:
         return value
 
     def strings(self, key: str) -> tuple[str, ...] | None:
-        """A list of strings, or None if the key is not there."""
+        """Return a list of strings, or None if the key is not there."""
         values = self.get(key, list)
         if values is None:
             return None
@@ -109,12 +109,12 @@ class Table:
         return tuple(values)
 
     def table(self, key: str) -> Table | None:
-        """A sub-table, or None if the key is not there."""
+        """Return a sub-table, or None if the key is not there."""
         values = self.get(key, dict)
         return None if values is None else Table(self.file, values, self.dotted(key))
 
     def tables(self, key: str) -> list[Table]:
-        """An array of tables; empty if the key is not there."""
+        """Return an array of tables; empty if the key is not there."""
         values = self.get(key, list) or []
         for position, value in enumerate(values):
             if not isinstance(value, dict):
@@ -127,18 +127,18 @@ class Table:
         ]
 
     def raw(self, key: str) -> object:
-        """The value of `key` whatever its type, or None; for keys that several types may hold."""
+        """Return the value of `key` whatever its type, or None; for keys that several types may hold."""
         self._known.append(key)
         return self._values.get(key)
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """All keys and values, for tables whose keys are names that the user chose."""
+        """Yield all keys and values, for tables whose keys are names that the user chose."""
         for key, value in self._values.items():
             self._known.append(key)
             yield key, value
 
     def parsed(self, key: str, text: str, parse: Callable[[str], T], expected: str) -> T:
-        """`parse(text)`, with its ValueError turned into a message about `key`."""
+        """Return `parse(text)`, with its ValueError turned into a message about `key`."""
         try:
             return parse(text)
         except ValueError:

@@ -9,7 +9,7 @@ from envspec.report.findings import FailedReport, Finding
 
 
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, in the same words as the text form.
+    """Says what went wrong, in the same words as the text form.
 
     `code` is stable and names the kind (`envspec explain CODE`); `what` is one sentence; `where` is a file, a dotted key or
     an option; `why` may hold several lines; `fix` tells what to do next; `log` is a file that tells more of what was done,
@@ -26,7 +26,7 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a command that has no result. `version` is the version of the JSON form; no other form has `error`."""
+    """Holds the end of a command that has no result. `version` is the version of the JSON form; no other form has `error`."""
 
     version: int = 1
     command: str

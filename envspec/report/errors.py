@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes. They are an interface: scripts look at them."""
+    """Names the exit codes. They are an interface: scripts look at them."""
 
     OK = 0
     FINDINGS = 1
@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
 
 class EnvspecError(Exception):
-    """Something that the user should read.
+    """Tells the user what went wrong.
 
     `code` is stable and names the kind; `what` is one sentence without a final stop; `where` is a file,
     a dotted key or a path; `why` may hold several lines (the words of uv or of a compiler, as they stand);
@@ -70,13 +70,13 @@ class StageError(EnvspecError):
 
 
 def error_words(error: EnvspecError) -> str:
-    """An error in one line, for places that only mention it."""
+    """Return an error in one line, for places that only mention it."""
     detail = error.why.splitlines()
     return f"{error.what} ({error.code})" + (f": {detail[-1].strip()}" if detail else "")
 
 
 class InternalError(EnvspecError):
-    """A fault of envspec itself, of which the traceback on standard error tells more."""
+    """Describes a fault of envspec itself, of which the traceback on standard error tells more."""
 
     exit = Exit.INTERNAL
 

@@ -17,7 +17,7 @@ from envspec.report.remedies import Remedy, words_of
 
 
 class Severity(str, Enum):
-    """How bad it is. `UNKNOWN` is not harmless: the check lacked the data to answer."""
+    """Says how bad it is. `UNKNOWN` is not harmless: the check lacked the data to answer."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,7 +26,7 @@ class Severity(str, Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of one check.
+    """Describes one answer of one check.
 
     `subject` is the package, file or key it is about; `evidence` are facts that the user can check (file names, versions,
     symbols); `dependency_paths` lead from the subject, by what requires it, to the profile. `remedies` remove the cause,
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one run of one command, worst first. `version` is the version of the JSON form."""
+    """Holds the findings of one run of one command, worst first. `version` is the version of the JSON form."""
 
     version: int = 1
     command: str
@@ -53,7 +53,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that make the command fail."""
+        """Return the findings that make the command fail."""
         return tuple(f for f in self.findings if f.severity is Severity.ERROR)
 
     @property
@@ -95,7 +95,7 @@ def report(command: str, subject: str, findings: Iterable[Finding]) -> Report:
 
 
 def to_json(value: msgspec.Struct) -> str:
-    """The versioned JSON form of a report, with a final newline."""
+    """Return the versioned JSON form of a report, with a final newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     # JSON goes to terminals too: what msgspec does not escape, such as U+009B, may move a cursor there.
     return "".join(map(_escaped, text)) + "\n" if not text.replace("\n", "").isprintable() else text + "\n"
@@ -146,5 +146,5 @@ unknown = partial(_finding, Severity.UNKNOWN)
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 path`, `2 paths`."""
+    """Return a number with its noun: `1 path`, `2 paths`."""
     return f"{number} {thing}" + ("" if number == 1 else "s")

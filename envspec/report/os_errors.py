@@ -23,7 +23,7 @@ _KNOWN = {
 
 
 def explain_os_error(error: OSError) -> ExternalError:
-    """A ExternalError for any OSError."""
+    """Return the ExternalError that describes an OSError."""
     where = str(error.filename or "")
     if error.errno == errno.ENOENT and not where:  # only getcwd has no name to tell
         return ExternalError(

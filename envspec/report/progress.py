@@ -16,7 +16,7 @@ def seconds(since: float) -> str:
 
 
 class Stage:
-    """One running stage. `result` is what it came to, in a few words, and is shown when it ends."""
+    """Describes one running stage. `result` is what it came to, in a few words, and is shown when it ends."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -28,7 +28,7 @@ class Stage:
 
 
 class Progress(Protocol):
-    """What a command needs of a display."""
+    """Says what a command needs of a display."""
 
     def stage(self, name: str) -> contextlib.AbstractContextManager[Stage]:
         """Begin a stage; leaving it ends it, with its timing."""

@@ -1,4 +1,5 @@
-"""What removes the cause of a finding, as data: made by the rule that knows it, applied by `check --fix`, read aloud in `fix:`.
+"""What removes the cause of a finding, as data: made by the rule that knows it and shown in `fix:`. `check --fix`
+applies those that change the profile.
 
 Three kinds: a change of the profile that is fully known; one for which something has to be looked up first (which release
 fits), where the data says what to look up; and a command. Nobody reads a remedy back out of the words of a finding.

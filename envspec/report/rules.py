@@ -22,13 +22,13 @@ F = TypeVar("F", bound=Judge)
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """Facts that could not be had, and why."""
+    """Holds facts that could not be had, and why."""
 
     why: str
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. `summary` is what it demands, in one sentence; `needs` are the facts that `judge` takes, in this order.
+    """Describes one rule. `summary` is what it demands, in one sentence; `needs` are the facts that `judge` takes, in this order.
 
     `slow`: it starts other programs.
     """
@@ -41,7 +41,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class RuleSet:
-    """The rules of one command. They register themselves when their modules are imported, which `all` does."""
+    """Holds the rules of one command. They register themselves when their modules are imported, which `all` does."""
 
     def __init__(self, package: str, modules: Sequence[str]) -> None:
         self._package = package

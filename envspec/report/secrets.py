@@ -30,7 +30,7 @@ _HEADER = re.compile(
 
 
 class Secrets(msgspec.Struct, frozen=True):
-    """The values that are masked in every text, beside what looks like a secret by its form."""
+    """Holds the values that are masked in every text, beside what looks like a secret by its form."""
 
     values: tuple[str, ...] = ()
 

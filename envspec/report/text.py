@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 from envspec.report.errors import EnvspecError
 from envspec.report.explanations import explained_codes
-from envspec.report.findings import Finding, Report, Severity
+from envspec.report.findings import FailedReport, Finding, Report, Severity
 
 
 def render_error(error: EnvspecError) -> str:
-    """Return the text of an error, without colour, with a final newline."""
-    return "\n".join(map(printable, _error_lines(error))) + "\n"
+    """Return the text of an error, without colour, with a final newline; before it that of the findings it is made of."""
+    findings = error.report.errors if isinstance(error, FailedReport) else ()
+    return "\n".join([*map(render_finding, findings), *map(printable, _error_lines(error))]) + "\n"
 
 
 def printable(line: str) -> str:

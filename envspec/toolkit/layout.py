@@ -33,7 +33,7 @@ _BUNDLED_PARTS = {"libcudacxx/include/": "", "cub/": "", "thrust/": ""}
 
 
 class PartRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of `data/toolkit_parts.toml`."""
+    """Describes one row of `data/toolkit_parts.toml`."""
 
     directory: str
     layout: str
@@ -42,7 +42,7 @@ class PartRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TreeFile(msgspec.Struct, frozen=True):
-    """One file of the tree: where it goes (relative to CUDA_HOME), where it comes from, its hash and who owns it."""
+    """Describes one file of the tree: where it goes (relative to CUDA_HOME), where it comes from, its hash and who owns it."""
 
     to: str
     source: str
@@ -51,14 +51,14 @@ class TreeFile(msgspec.Struct, frozen=True):
 
 
 class TreeLink(msgspec.Struct, frozen=True):
-    """One symbolic link of the tree, with a target relative to its own directory."""
+    """Describes one symbolic link of the tree, with a target relative to its own directory."""
 
     to: str
     target: str
 
 
 class ToolkitTree(msgspec.Struct, frozen=True):
-    """What a CUDA_HOME consists of, before anything is written. Sources are relative to site-packages."""
+    """Says what a CUDA_HOME consists of, before anything is written. Sources are relative to site-packages."""
 
     files: tuple[TreeFile, ...]
     links: tuple[TreeLink, ...]
@@ -125,7 +125,7 @@ def _component_files(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]
 
 
 def _bundled_cccl(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]:
-    """flashinfer's copy of CCCL, laid out as the cccl wheel lays its own; `nv/` also where the wheel has it."""
+    """Yield flashinfer's copy of CCCL, laid out as the cccl wheel lays its own; `nv/` also where the wheel has it."""
     for package in packages:
         for row in package.rows:
             if not row.path.startswith(_BUNDLED_CCCL + "/") or ".." in PurePosixPath(row.path).parts:
@@ -140,7 +140,7 @@ def _bundled_cccl(packages: Iterable[InstalledPackage]) -> Iterable[TreeFile]:
 
 
 def _links(taken: Mapping[str, TreeFile]) -> tuple[TreeLink, ...]:
-    """`lib64`, and `libX.so` for the highest `libX.so.N` where no wheel brings it."""
+    """Return `lib64`, and `libX.so` for the highest `libX.so.N` where no wheel brings it."""
     links = {"lib64": "lib", "lib/stubs/libcuda.so.1": "libcuda.so"}
     newest: dict[str, tuple[tuple[int, ...], str]] = {}
     for path in taken:

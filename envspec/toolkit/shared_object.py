@@ -15,7 +15,7 @@ import msgspec
 
 
 class Processor(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file has to know of a processor (little-endian, 64 bit)."""
+    """Says what the file has to know of a processor (little-endian, 64 bit)."""
 
     e_machine: int
     page: int
@@ -48,7 +48,7 @@ _HASH, _DYNSYM, _DYNSTR, _TEXT, _DYNAMIC, _SHSTRTAB = range(1, 7)
 
 
 def shared_object(soname: str, functions: Sequence[str], processor: Processor) -> bytes:
-    """The library's bytes. `functions` are distinct ASCII names; their order is the symbol table's."""
+    """Return the library's bytes. `functions` are distinct ASCII names; their order is the symbol table's."""
     strings = _StringTable()
     soname_at = strings.add(soname)
     names_at = [strings.add(name) for name in functions]
@@ -159,7 +159,7 @@ class _StringTable:
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
-    """The System V hash table: heads of chains of symbol indices, then each symbol's successor."""
+    """Return the System V hash table: heads of chains of symbol indices, then each symbol's successor."""
     bucket_count = len(names) // 2 + 1
     buckets = [0] * bucket_count
     chain = [0] * (len(names) + 1)

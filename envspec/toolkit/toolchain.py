@@ -9,14 +9,14 @@ import msgspec
 
 from envspec.fs import remove_tree
 from envspec.report.errors import EnvspecError
-from envspec.toolkit.layout import ToolkitTree, plan_tree
+from envspec.toolkit.layout import STUB, ToolkitTree, plan_tree
 from envspec.toolkit.stub import HEADERS, driver_symbols, stub_library
-from envspec.toolkit.write import changed_paths, put_back, write_tree
+from envspec.toolkit.write import changed_paths, put_back, remove_unknown, write_tree
 from envspec.venv.owners import InstalledPackage
 
 
 class Toolchain(msgspec.Struct, frozen=True):
-    """A CUDA_HOME on disk. `put_back` are the paths of it that were not as they had been written."""
+    """Describes a CUDA_HOME on disk. `put_back` are the paths of it that were not as they had been written."""
 
     path: Path
     tree: ToolkitTree
@@ -36,6 +36,7 @@ def lay_toolchain(
     if at.is_dir():
         changed = changed_paths(tree, site_packages, at, stub)
         put_back(tree, site_packages, at, stub, changed, {})
+        remove_unknown(at, {STUB, *(file.to for file in tree.files), *(link.to for link in tree.links)})
         return Toolchain(at, tree, tuple(changed))
     new = toolchains / f"new-{tree.name}"
     remove_tree(new)

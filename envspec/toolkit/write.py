@@ -10,10 +10,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from envspec.fs import file_sha256
+from envspec.fs import file_sha256, walk
 from envspec.report.errors import EnvspecError
 from envspec.toolkit.layout import STUB, ToolkitTree
 
@@ -107,6 +107,13 @@ def put_back(
             temporary.unlink()  # rename does nothing between two names of one file
         else:
             temporary.replace(target)
+
+
+def remove_unknown(at: Path, known: Collection[str]) -> None:
+    """Remove files and links from a CUDA_HOME that are not in `known`: it belongs to envspec alone. Directories stay."""
+    for path, entry in list(walk(at)):
+        if path not in known:
+            Path(entry.path).unlink(missing_ok=True)
 
 
 def _give_mode(path: Path, mode: int | None) -> None:

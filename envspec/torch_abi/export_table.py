@@ -28,7 +28,7 @@ _COUNTS = struct.Struct("<III")
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True):
-    """One torch wheel that was read.
+    """Describes one torch wheel that was read.
 
     `cuda` is the CUDA version of torch/version.py ("" for a build without CUDA); `cxx11_abi` tells the ABI of
     std::string; `libraries` gives the number of exported names of each of torch's own libraries; `as_of` is
@@ -46,7 +46,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(NamedTuple):
-    """Hashes ascending; for each, the number of its mask; the masks, bit i for the i-th build."""
+    """Holds hashes ascending; for each, the number of its mask; the masks, bit i for the i-th build."""
 
     hashes: array[int]
     numbers: array[int]
@@ -54,12 +54,12 @@ class Table(NamedTuple):
 
 
 def name_hash(name: bytes) -> int:
-    """The 64-bit hash under which a name is kept."""
+    """Return the 64-bit hash under which a name is kept."""
     return int.from_bytes(blake2b(name, digest_size=8).digest(), "little")
 
 
 def encode(exports: Sequence[Iterable[bytes]]) -> bytes:
-    """exports.bin for builds with these exported names, in the order of releases.json.
+    """Return the content of exports.bin for builds with these exported names, in the order of releases.json.
 
     Raises ValueError if there are more than 64 builds, or if two names share a hash.
     """
@@ -81,7 +81,7 @@ def encode(exports: Sequence[Iterable[bytes]]) -> bytes:
 
 
 def decode(data: bytes) -> Table:
-    """The table in exports.bin. Raises ValueError if it is not one."""
+    """Return the table in exports.bin. Raises ValueError if it is not one."""
     if not data.startswith(MAGIC):
         raise ValueError("not a table of torch exports of this version")
     at = len(MAGIC) + _COUNTS.size
@@ -98,7 +98,7 @@ def decode(data: bytes) -> Table:
 
 
 def describe(builds: Sequence[TorchBuild]) -> bytes:
-    """releases.json for these builds."""
+    """Return the content of releases.json for these builds."""
     document: Mapping[str, object] = {
         "version": 1,
         "about": "Builds of torch whose exported symbols are in exports.bin, bit by bit in this order. "

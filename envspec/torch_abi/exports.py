@@ -24,8 +24,10 @@ class UnknownTorch(LookupError):
 
 
 class TorchExports:
-    """The table. `machine` is "x86_64" or "aarch64"; releases may bear a local label (`2.11.0+cu130`), which
-    is not looked at; names are mangled, as in .dynsym.
+    """Answers which releases of torch export which names.
+
+    `machine` is "x86_64" or "aarch64". Releases may have a local label (`2.11.0+cu130`), which does not count. Names are
+    mangled, as in .dynsym.
     """
 
     def __init__(self, builds: tuple[TorchBuild, ...], table: Table) -> None:
@@ -33,11 +35,11 @@ class TorchExports:
         self._table = table
 
     def releases(self, machine: str) -> tuple[str, ...]:
-        """The known releases for `machine`, oldest first."""
+        """Return the known releases for `machine`, oldest first."""
         return tuple(build.release for build in self.builds if build.machine == machine)
 
     def nearest(self, release: str, machine: str) -> str | None:
-        """`release` if it is known; else the nearest known patch of the same minor, an older one first.
+        """Return the release if it is known; else the nearest known patch of the same minor, an older one first.
 
         None if no release of that minor is known: torch's C++ ABI holds within a minor at best.
         """
@@ -52,7 +54,7 @@ class TorchExports:
         return str(min(siblings)) if siblings else None
 
     def missing(self, names: Iterable[bytes], release: str, machine: str) -> tuple[bytes, ...]:
-        """Those of `names` that only torch can define and that this release does not export, sorted.
+        """Return the names that only torch can define and that this release does not export, sorted.
 
         `names` are the strongly undefined names of an extension, less what its own package defines. For a
         build without CUDA, a name that the same release exports on another machine with CUDA is not counted:
@@ -62,7 +64,7 @@ class TorchExports:
         return tuple(sorted(name for name, mask in self._own(names) if not mask & has))
 
     def releases_exporting(self, name: bytes, machine: str) -> tuple[str, ...]:
-        """The known releases that export `name` on `machine`, oldest first.
+        """Return the known releases that export `name` on `machine`, oldest first.
 
         For builds without CUDA the same release's CUDA builds count too, as in `missing`.
         """
@@ -70,7 +72,7 @@ class TorchExports:
         return tuple(r for r in self.releases(machine) if mask & self._offering(r, machine))
 
     def fitting_releases(self, names: Iterable[bytes], machine: str) -> tuple[str, ...]:
-        """The known releases of which `names` miss nothing, oldest first."""
+        """Return the known releases of which `names` miss nothing, oldest first."""
         masks = [mask for _, mask in self._own(names)]
         return tuple(
             release
@@ -79,7 +81,7 @@ class TorchExports:
         )
 
     def is_stable_only(self, names: Iterable[bytes]) -> bool:
-        """Whether an extension with these undefined names keeps to torch's stable C ABI.
+        """Tell whether an extension with these undefined names keeps to torch's stable C ABI.
 
         It is then not tied to one release, but fits all from a certain one on (`fitting_releases`). Also true
         of names among which none is torch's.
@@ -131,7 +133,7 @@ class _Releases(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def load() -> TorchExports:
-    """The table that comes with envspec."""
+    """Return the table that comes with envspec."""
     folder = files("envspec") / "data" / "torch_exports"
     known = msgspec.json.decode((folder / "releases.json").read_bytes(), type=_Releases)
     return TorchExports(known.builds, decode((folder / "exports.bin").read_bytes()))

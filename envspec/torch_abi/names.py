@@ -32,11 +32,11 @@ _STABLE = re.compile(rb"(?:aoti_torch_|torch_)[A-Za-z0-9_]+\Z")
 
 
 def torch_names(names: Iterable[bytes]) -> frozenset[bytes]:
-    """Those of the (mangled) `names` that only torch can define."""
+    """Return those of the (mangled) `names` that only torch can define."""
     match = _TORCH.match
     return frozenset(name for name in names if match(name))
 
 
 def is_stable_name(name: bytes) -> bool:
-    """Whether `name` has the form of a function of torch's stable C ABI."""
+    """Tell whether `name` has the form of a function of torch's stable C ABI."""
     return _STABLE.match(name) is not None

@@ -16,12 +16,12 @@ _NUMBER = re.compile(r"\d+")
 
 
 def family_of(path: str) -> str:
-    """What all variants of one library have in common."""
+    """Return what all variants of one library have in common."""
     return _NUMBER.sub("#", _PLATFORM.sub("", path))
 
 
 def families(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The paths by family, in their order."""
+    """Return the paths by family, in their order."""
     found: dict[str, list[str]] = {}
     for path in paths:
         found.setdefault(family_of(path), []).append(path)
@@ -29,7 +29,7 @@ def families(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def is_for_another_torch(path: str, torch: str) -> bool:
-    """Whether a file's name says that it is for a torch release (`torch29`) other than the one at hand (`2.14.1`).
+    """Tell whether a file's name says that it is for a torch release (`torch29`) other than the one at hand (`2.14.1`).
 
     Its package would not load it then, not even where no other variant fits.
     """
@@ -38,7 +38,7 @@ def is_for_another_torch(path: str, torch: str) -> bool:
 
 
 def broken_members(paths: Iterable[str], is_broken: Callable[[str], bool], torch: str = "") -> list[str]:
-    """The broken paths that matter: where one variant is sound, or is not for the `torch` at hand, it may be broken."""
+    """Return the broken paths that matter: where one variant is sound, or is not for the `torch` at hand, it may be broken."""
     return [
         path
         for members in families(paths).values()

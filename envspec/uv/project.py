@@ -18,7 +18,7 @@ _FAR_FUTURE = "2100-01-01T00:00:00Z"
 
 
 class UvProject(msgspec.Struct, frozen=True, kw_only=True):
-    """What uv is asked for. Fields that are empty are not written: uv's own default is in force."""
+    """Says what uv is asked for. Fields that are empty are not written: uv's own default is in force."""
 
     requires_python: str = ""
     requirements: tuple[str, ...] = ()

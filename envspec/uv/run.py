@@ -26,7 +26,7 @@ _REASON_LINES = 40
 
 
 class UvErrorRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of `data/uv_errors.toml`."""
+    """Describes one row of `data/uv_errors.toml`."""
 
     code: str
     kind: str
@@ -38,7 +38,7 @@ class UvErrorRow(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Interpreter(msgspec.Struct, frozen=True):
-    """A Python that uv found. `version` is the full version, `path` the executable."""
+    """Describes a Python that uv found. `version` is the full version, `path` the executable."""
 
     version: str
     path: Path
@@ -47,7 +47,7 @@ class Interpreter(msgspec.Struct, frozen=True):
 
 
 class UvVariableRow(msgspec.Struct, frozen=True, rename="kebab"):
-    """One row of `data/uv_variables.toml`: variables that uv does not get, and why."""
+    """Describes one row of `data/uv_variables.toml`: variables that uv does not get, and why."""
 
     group: str
     names: tuple[str, ...]
@@ -87,14 +87,14 @@ def _silent(line: str) -> None:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What one call of uv printed: its standard output, and the lines of its standard error (progress and warnings)."""
+    """Says what one call of uv printed: its standard output, and the lines of its standard error (progress and warnings)."""
 
     out: str
     messages: tuple[str, ...]
 
 
 class Uv(msgspec.Struct, frozen=True, kw_only=True):
-    """uv with one environment. A frozen value: who wants other settings makes another one.
+    """Runs uv with one environment. It is a frozen value: who wants other settings makes another one.
 
     `base_env` is the environment of the caller, of which uv gets what `env` leaves. `reporter` is told each line of uv's
     progress as it comes. Descriptors in `inherit_fds` are open in uv too: it holds the output's lock with them as long as
@@ -192,10 +192,16 @@ class Uv(msgspec.Struct, frozen=True, kw_only=True):
         cwd: Path,
         *,
         sdists: Sequence[str] = (),
+        again: bool = False,
     ) -> None:
-        """Install exactly the locked requirements into the venv: no resolution, every hash verified."""
+        """Install exactly the locked requirements into the venv: no resolution, every hash verified.
+
+        With `again` also what is installed already: its files are laid down once more.
+        """
         args = ["pip", "install", "--python", str(venv_python), "--no-deps", "--require-hashes"]
         args += ["--index-strategy", "unsafe-best-match", "--only-binary", ":all:"]
+        if again:
+            args.append("--reinstall")
         for name in sdists:
             args += ["--no-binary", name]
         self.run([*args, "-r", str(requirements)], cwd=cwd)

@@ -36,14 +36,14 @@ _FIRST_PROFILE = 9_000_000_000
 
 
 class Size(msgspec.Struct, frozen=True):
-    """Bytes of a wheel once unpacked: at least, and usually."""
+    """Says how many bytes a wheel has when it is unpacked: at least, and usually."""
 
     least: int
     usual: int
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """What a directory's file system has to take."""
+    """Says what a directory's file system has to take."""
 
     place: Path
     free: int

@@ -9,7 +9,8 @@ The tree is walked and the RECORDs are read once, at the end; later stages take 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -18,13 +19,13 @@ from packaging.version import InvalidVersion, Version
 from envspec.fs import file_sha256, walk
 from envspec.host.python import ChosenPython
 from envspec.lock import Lock, LockedPackage, render_lock
-from envspec.lock.selection import needed_packages
+from envspec.lock.selection import needed_files, needed_packages
 from envspec.profile import Profile
 from envspec.report.errors import EnvspecError
 from envspec.report.findings import counted
 from envspec.uv.project import installation_project
 from envspec.uv.run import Uv
-from envspec.venv.inventory import Inventory, read_tree, require_whole, take_inventory
+from envspec.venv.inventory import Inventory, misrecorded, read_tree, require_whole, take_inventory
 from envspec.venv.owners import (
     Conflict,
     InstalledPackage,
@@ -33,21 +34,33 @@ from envspec.venv.owners import (
     owned_files,
     preferred,
 )
+from envspec.venv.record import in_venv
+from envspec.wheels.access import access_of
+from envspec.wheels.contents import kept_members
+from envspec.wheels.file import WheelMember
+from envspec.wheels.strays import strays
 
 
 class Venv(msgspec.Struct, frozen=True):
-    """A venv, the packages in it and all of its files. `winners` names, for each path in site-packages about which packages
-    conflict, the package whose file is there."""
+    """Describes a venv, its packages and all of its files. `winners` names, for each path in site-packages about which
+    packages conflict, the package whose file is there."""
 
     path: Path
     site_packages: Path
     packages: tuple[InstalledPackage, ...]
     winners: tuple[tuple[str, str], ...]
     inventory: Inventory
+    misrecorded: tuple[str, ...] = ()
+    """Files about which the RECORD of their wheel is wrong. They are as the wheel holds them."""
 
 
-def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path) -> Venv:
+def install(
+    profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path, work: Path, *, settle: bool = False
+) -> Venv:
     """Make a venv at `at` (which does not exist yet); `work` is an empty directory for uv's inputs.
+
+    Where packages conflict outside of what they are imported as, the last one by name takes precedence. With `settle` that
+    goes for every conflict that the profile does not decide.
 
     Raises whatever uv fails with, and EnvspecError `file-conflict`, `file-winner`, `install-corrupt`, `install-incomplete` or
     `record-damaged`.
@@ -58,17 +71,50 @@ def install(profile: Profile, lock: Lock, python: ChosenPython, uv: Uv, at: Path
     scaffold = frozenset(path for path, _ in walk(at))
     names = {p.name for p in needed}
     last = [name for name in profile.precedence if name in names]
-    batches = [
-        [p for p in needed if p.name not in last],
-        *([p for p in needed if p.name == name] for name in last),
-    ]
-    for number, batch in enumerate(b for b in batches if b):
-        requirements = work / f"requirements-{number}.txt"
-        requirements.write_text(
-            render_lock(msgspec.structs.replace(lock, packages=tuple(batch))), encoding="utf-8"
-        )
-        uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists)
-    return _read_back(profile, needed, at, python, scaffold)
+
+    def add(names: Iterable[str], *, again: bool = False) -> None:
+        batch = tuple(p for p in needed if p.name in names)
+        if batch:
+            requirements = work / f"requirements-{batch[0].name}.txt"
+            requirements.write_text(
+                render_lock(msgspec.structs.replace(lock, packages=batch)), encoding="utf-8"
+            )
+            uv.install(requirements, at / "bin" / "python", work, sdists=profile.allow_sdists, again=again)
+
+    add(names - set(last))
+    for name in _out_of_place(site_packages_of(at, python), settle=settle):
+        add([name], again=True)
+    for name in last:
+        add([name])
+    archives = {package.name: file.sha256 for package, file in needed_files(lock, python)}
+    access = access_of(profile, uv)
+    return _read_back(
+        profile,
+        needed,
+        at,
+        python,
+        scaffold,
+        lambda package: kept_members(archives.get(package, ""), access),
+        settle=settle,
+    )
+
+
+def _out_of_place(site: Path, *, settle: bool) -> list[str]:
+    """Return the packages to install once more, in this order, so that each undeclared conflict is settled by its rule."""
+    packages = installed_packages(site)
+    found = conflicts(packages)
+    unused = _strays(packages, found)
+    chosen = {c.path: c.owners[-1] for c in found if settle or c.path in unused}
+    if all(file_sha256(site / path) == sha256 for path, (_, sha256) in chosen.items()):
+        return []
+    return sorted({name for name, _ in chosen.values()})
+
+
+def _strays(packages: Iterable[InstalledPackage], found: Iterable[Conflict]) -> frozenset[str]:
+    contested = {conflict.path: [name for name, _ in conflict.owners] for conflict in found}
+    if not contested:
+        return frozenset()
+    return strays(contested, {p.name: [row.path for row in p.rows] for p in packages})
 
 
 def site_packages_of(venv: Path, python: ChosenPython) -> Path:
@@ -82,21 +128,31 @@ def _read_back(
     at: Path,
     python: ChosenPython,
     scaffold: frozenset[str],
+    archived: Callable[[str], tuple[WheelMember, ...]],
+    *,
+    settle: bool,
 ) -> Venv:
     """Read what was installed, and compare it with what was locked, declared and recorded."""
     site = site_packages_of(at, python)
     site_packages = site.relative_to(at).as_posix()
     packages = installed_packages(site)
     _require_locked(site, needed, packages)
-    winners = _winners(profile, conflicts(packages))
+    found = conflicts(packages)
+    unused = frozenset(c.path for c in found) if settle else _strays(packages, found)
+    winners = _winners(profile, found, unused)
     owned = owned_files(packages, site_packages, {path: package for path, (package, _) in winners.items()})
     tree = read_tree(at)
     require_whole(at, tree, owned, scaffold)
     _require_winners(site, winners)
-    inventory = take_inventory(at, site_packages, tree, owned, packages)
-    return Venv(
-        at, site, packages, tuple((path, package) for path, (package, _) in winners.items()), inventory
-    )
+
+    @cache
+    def of_archive(package: str) -> dict[str, tuple[int, int]]:
+        return {in_venv(m.path, site_packages): (m.crc, m.size) for m in archived(package)}
+
+    wrong = misrecorded(at, tree, owned, of_archive)
+    inventory = take_inventory(at, site_packages, tree, owned | wrong, packages)
+    settled = tuple((path, package) for path, (package, _) in winners.items())
+    return Venv(at, site, packages, settled, inventory, tuple(sorted(wrong)))
 
 
 def _require_locked(
@@ -125,10 +181,12 @@ def _comparable(version: str) -> str:
         return version
 
 
-def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str, str]]:
+def _winners(
+    profile: Profile, found: Iterable[Conflict], unused: Collection[str]
+) -> dict[str, tuple[str, str]]:
     """Find the (package, sha256) that has each conflicting path, by the order that the profile declares.
 
-    Raises EnvspecError `file-conflict` where it declares none.
+    Of `unused` paths it is the last one by name. Raises EnvspecError `file-conflict` where neither decides.
     """
     precedence = {name: rank for rank, name in enumerate(profile.precedence)}
     winners: dict[str, tuple[str, str]] = {}
@@ -136,6 +194,8 @@ def _winners(profile: Profile, found: Iterable[Conflict]) -> dict[str, tuple[str
     for conflict in found:
         if (chosen := preferred(conflict, precedence)) is not None:
             winners[conflict.path] = chosen
+        elif conflict.path in unused:
+            winners[conflict.path] = conflict.owners[-1]
         else:
             undeclared.setdefault(tuple(name for name, _ in conflict.owners), []).append(conflict.path)
     if undeclared:

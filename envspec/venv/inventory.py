@@ -16,6 +16,7 @@ place, in any environment, changes it in the cache, in every other environment a
 not differ, and uv does not read RECORD again; but the edited file is younger than its siblings.
 
 Not seen: an edit that restores the time, and edits in a cache on another file system, from which files are copied.
+`build --expect` reads every file, and sees both.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from envspec.fs import file_sha256, is_bytecode, read_start, walk
+from envspec.fs import file_crc32, file_sha256, is_bytecode, read_start, walk
 from envspec.report.errors import EnvspecError
 from envspec.venv.owners import ENVSPEC, UV, Distribution, OwnedFile, is_installer_file
 
@@ -38,11 +40,12 @@ _UNPACKING_NS = 60 * 10**9
 """How long after the first of its files a wheel may still be unpacking. A slow disk (142 s were measured) only costs
 reading more."""
 
+_PORTION = 32
 _MAX_ENTRY_POINTS = 1 << 20
 
 
 class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One file or link of a venv. `path` is relative to the venv; `target` is set for links, `sha256` for files.
+    """Describes one file or link of a venv. `path` is relative to the venv; `target` is set for links, `sha256` for files.
 
     `counted`: whether the environment digest covers it.
     """
@@ -57,7 +60,7 @@ class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the file system says of one file or link. `mode` holds its kind and its permissions."""
+    """Holds what the file system tells of one file or link. `mode` holds its kind and its permissions."""
 
     path: str
     size: int
@@ -78,7 +81,7 @@ class StatRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StatCache(msgspec.Struct, frozen=True):
-    """What the file system said of every file of a venv and of its CUDA_HOME when they were published, by path.
+    """Holds what the file system told of every file of a venv and of its CUDA_HOME when they were published, by path.
 
     A file of which it still says the same need not be read to know that it is unchanged.
     """
@@ -90,7 +93,7 @@ class StatCache(msgspec.Struct, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """All files of a venv by path, and what the file system says of each."""
+    """Holds all files of a venv by path, and what the file system says of each."""
 
     rows: tuple[FileRow, ...]
     stats: tuple[StatRow, ...]
@@ -132,6 +135,28 @@ def take_inventory(
     return Inventory(rows, tuple(tree[row.path] for row in rows))
 
 
+def misrecorded(
+    venv: Path,
+    tree: Mapping[str, StatRow],
+    owned: Mapping[str, OwnedFile],
+    archived: Callable[[str], Mapping[str, tuple[int, int]]],
+) -> dict[str, OwnedFile]:
+    """Find files about which their wheel's RECORD is wrong: of another size than it says, and just what the wheel holds.
+
+    `archived` tells what the archive itself says of a package's files: (CRC-32, size) by path in the venv. Return what is true
+    of them. A file that is neither what RECORD nor what the archive says is left to `take_inventory`.
+    """
+    found = {}
+    for path, file in owned.items():
+        row = tree.get(path)
+        if row is None or file.size in (-1, row.size) or not stat.S_ISREG(row.mode):
+            continue
+        crc, size = archived(file.package).get(path, (-1, -1))
+        if size == row.size and file_crc32(venv / path) == crc:
+            found[path] = OwnedFile(file.package, file_sha256(venv / path), size)
+    return found
+
+
 def _file_row(
     venv: Path, found: StatRow, owned: Mapping[str, OwnedFile], launchers: frozenset[str]
 ) -> FileRow:
@@ -164,6 +189,22 @@ def _require_unmodified(
         young = tree[row.path].mtime_ns > oldest[row.owner] + _UNPACKING_NS
         if young and file_sha256(venv / row.path) != row.sha256:
             raise _corrupt(venv, row.owner, row.path, f"{row.path} is not the file that its wheel brought")
+
+
+def require_content(venv: Path, rows: Iterable[FileRow]) -> None:
+    """Read every file of a wheel, and compare it with what its RECORD says.
+
+    Sees what `take_inventory` cannot: an edit in uv's cache that restores the time, and decay of a disk. Raises EnvspecError
+    `install-corrupt`.
+    """
+    files = [row for row in rows if row.sha256]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # In portions: handing single files to a pool takes longer than reading most of them.
+        parts = [files[at : at + _PORTION] for at in range(0, len(files), _PORTION)]
+        wrong = pool.map(lambda part: [r for r in part if file_sha256(venv / r.path) != r.sha256], parts)
+        for row in (row for part in wrong for row in part):
+            what = f"{row.path} is not the file that its RECORD names"
+            raise _corrupt(venv, row.owner, row.path, what)
 
 
 _CLEAN = "take it out of uv's cache, which holds it damaged, and build again: uv cache clean "

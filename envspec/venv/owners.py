@@ -37,7 +37,7 @@ def is_installer_file(path: str) -> bool:
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """One dist-info directory. `name` is normalized, `version` is spelled as in the directory's name."""
+    """Describes one dist-info directory. `name` is normalized, `version` is spelled as in the directory's name."""
 
     name: str
     version: str
@@ -45,13 +45,13 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class InstalledPackage(Distribution, frozen=True):
-    """A distribution with the rows of its RECORD."""
+    """Describes a distribution with the rows of its RECORD."""
 
     rows: tuple[RecordRow, ...]
 
 
 class AddedPackage(Distribution, frozen=True):
-    """A distribution that came after publishing: who installed it, and the paths in the venv that it calls its own."""
+    """Describes a distribution that came after publishing: who installed it, and the paths in the venv that it calls its own."""
 
     installer: str
     paths: frozenset[str]
@@ -93,7 +93,7 @@ def installed_packages(site: Path, only: Collection[str] | None = None) -> tuple
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A path that several packages own with different content: `owners` are (package, sha256) in name order."""
+    """Describes a path that several packages own with different content: `owners` are (package, sha256) in name order."""
 
     path: str
     owners: tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ def preferred(conflict: Conflict, precedence: Mapping[str, int]) -> tuple[str, s
 
 
 class OwnedFile(NamedTuple):
-    """What a RECORD says of a path: its package, and the content (sha256 in hex, size in bytes; empty and -1 if untold)."""
+    """Holds what a RECORD tells of a path: its package, and the content (sha256 in hex, size in bytes; empty and -1 if untold)."""
 
     package: str
     sha256: str
@@ -233,12 +233,19 @@ class Owners:
         return self._versions.get(package, "")
 
     @cached_property
-    def _packages_by_name(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for path, package in self._packages.items():
-            found.setdefault(path.rpartition("/")[2], set()).add(package)
+    def _paths_by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self._packages:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
         return found
 
-    def bringing(self, library: str) -> tuple[str, ...]:
-        """Find the packages that own a file called `library` in some directory."""
-        return tuple(map(self._title, sorted(self._packages_by_name.get(library, ()))))
+    def package_of(self, path: str) -> str:
+        """Return the name of the package that owns a path relative to the venv; empty if none does."""
+        return self._packages.get(path, "")
+
+    def lost(self, library: str, present: Collection[str]) -> tuple[str, ...]:
+        """Find the packages that own a file called `library` of which none is `present`; none if one of them is there."""
+        paths = self._paths_by_name.get(library, ())
+        if any(path in present for path in paths):
+            return ()
+        return tuple(map(self._title, sorted({self._packages[path] for path in paths})))

@@ -22,7 +22,7 @@ _URLSAFE = str.maketrans("-_", "+/")
 
 
 class RecordRow(msgspec.Struct, frozen=True):
-    """One file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none.
+    """Describes one file: `path` relative to site-packages with `/`, normalized; `sha256` in hex, empty where RECORD has none.
 
     `size` is in bytes, -1 where RECORD has none.
     """

@@ -31,7 +31,7 @@ INDEX_VARIABLES = (
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """A user name and a password for one realm: `https://host:port`."""
+    """Describes a user name and a password for one realm: `https://host:port`."""
 
     realm: str
     user: str
@@ -43,7 +43,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 class IndexAccess(msgspec.Struct, frozen=True):
-    """The indexes of one profile. `scope` names them in envspec's cache; it is empty for uv's default index.
+    """Holds the indexes of one profile. `scope` names them in envspec's cache; it is empty for uv's default index.
 
     What one index says of a file is not believed of another index: the hash that it claims for the file may be false.
     """

@@ -26,6 +26,7 @@ from envspec.wheels.file import (
     SetContents,
     WheelContents,
     WheelMember,
+    is_library,
     local_path,
 )
 from envspec.wheels.local import LocalWheel
@@ -87,14 +88,17 @@ def _torch_extensions(metadata: Mapping[str, WheelMetadata]) -> frozenset[str]:
 
 
 class Wheel(Protocol):
-    """What is asked of a wheel, wherever it lies."""
+    """Describes a wheel that can be read, on a disk or on a server. LocalWheel and RemoteWheel are the two kinds."""
 
     @property
-    def members(self) -> tuple[Member, ...]: ...
+    def members(self) -> tuple[Member, ...]:
+        """Return its files."""
 
-    def elf(self, name: str, at_most: int) -> Elf: ...
+    def elf(self, name: str, at_most: int) -> Elf:
+        """Return a library, from at most so many bytes of the compressed member."""
 
-    def ends_of_directory(self) -> tuple[str, ...] | None: ...
+    def ends_of_directory(self) -> tuple[str, ...] | None:
+        """Return the names at both ends of a long list of files; None if the list is better read as a whole."""
 
 
 def _contents(work: tuple[str, ResolvedFile, bool], *, access: IndexAccess, offline: bool) -> WheelContents:
@@ -135,6 +139,19 @@ def contents_of(
     return found
 
 
+def kept_members(sha256: str, access: IndexAccess) -> tuple[WheelMember, ...]:
+    """Return a wheel's own list of its files, if it was read before; empty where it was not, or not as a whole."""
+    for kind in ("-full-whole", "-whole", "-full", ""):
+        try:
+            data = read_bytes(entry(_VERSION, sha256, f"{kind}.msgpack", access.scope))
+            members = msgspec.msgpack.decode(data, type=WheelContents).members
+        except (OSError, msgspec.DecodeError):
+            continue
+        if members:
+            return members
+    return ()
+
+
 def _remote(url: str, access: IndexAccess) -> Wheel:
     from envspec.wheels.ranged import shared_session
     from envspec.wheels.remote import RemoteWheel  # requests takes long to import, and most answers are kept
@@ -143,7 +160,7 @@ def _remote(url: str, access: IndexAccess) -> Wheel:
 
 
 def contents_from_outside(wheel: Wheel) -> WheelContents | None:
-    """The one directory of a wheel with a long list of files; None if it has a short list or more than one."""
+    """Return the one directory of a wheel with a long list of files; None if it has a short list or more than one."""
     ends = wheel.ends_of_directory()
     if ends is None:
         return None
@@ -187,16 +204,10 @@ def read_contents(wheel: Wheel, package: str, thorough: bool) -> WheelContents:
 
 
 def may_matter(package: str, path: str) -> bool:
-    """Whether a member is a library that a rule asks about. What torch itself exports is shipped as data."""
+    """Tell whether a member is a library that a rule asks about. What torch itself exports is shipped as data."""
     if package == "torch" or not is_library(path):
         return False
     return not package.startswith("nvidia-") or _may_jitlink(path)
-
-
-def is_library(path: str) -> bool:
-    """Whether a wheel's member is a shared library, by its name."""
-    name = path.rsplit("/", 1)[-1]
-    return name.endswith(".so") or ".so." in name
 
 
 def _may_jitlink(path: str) -> bool:
@@ -227,7 +238,7 @@ def _jitlink(names: Iterable[bytes]) -> tuple[str, ...]:
 
 
 def installed_path(member: str) -> str | None:
-    """Where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
+    """Return where a wheel's member lies in site-packages; None for directories and for files that go elsewhere."""
     if member.endswith("/"):
         return None
     top, _, rest = member.partition("/")

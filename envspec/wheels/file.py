@@ -11,7 +11,7 @@ import msgspec
 
 
 class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the index. `url` is http(s), or a local path for directory indexes.
+    """Describes a file of the index. `url` is http(s), or a local path for directory indexes.
 
     It is empty where it is not known: then there is only what is kept by the hash.
     """
@@ -24,22 +24,28 @@ class ResolvedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def local_path(url: str) -> Path | None:
-    """The path of a file URL or of a plain path; None for anything remote."""
+    """Return the path of a file URL or of a plain path; None for anything remote."""
     if url.startswith("file://"):
         return Path(unquote(urlsplit(url).path))
     return None if "://" in url else Path(url)
 
 
 class Member(NamedTuple):
-    """One file of a wheel; `size` in bytes, `crc` the CRC-32 of its content."""
+    """Describes one file of a wheel; `size` in bytes, `crc` the CRC-32 of its content."""
 
     name: str
     size: int
     crc: int
 
 
+def is_library(path: str) -> bool:
+    """Tell whether a wheel's member is a shared library, by its name."""
+    name = path.rsplit("/", 1)[-1]
+    return name.endswith(".so") or ".so." in name
+
+
 class WheelMember(msgspec.Struct, frozen=True, array_like=True):
-    """A file of a wheel, as it will lie in site-packages."""
+    """Describes a file of a wheel, as it will lie in site-packages."""
 
     path: str
     crc: int
@@ -47,7 +53,7 @@ class WheelMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Library(msgspec.Struct, frozen=True, array_like=True):
-    """A shared library of a wheel: the torch and nvJitLink names it asks for. Names are mangled; `problem` if unreadable."""
+    """Describes a library of a wheel: the torch and nvJitLink names it asks for. Names are mangled; `problem` if unreadable."""
 
     path: str
     torch_imports: tuple[str, ...] = ()
@@ -57,7 +63,7 @@ class Library(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WheelContents(msgspec.Struct, frozen=True):
-    """What a ranged read of one wheel told of its contents."""
+    """Says what a ranged read of one wheel told of its contents."""
 
     members: tuple[WheelMember, ...]
     libraries: tuple[Library, ...] = ()
@@ -68,12 +74,12 @@ class WheelContents(msgspec.Struct, frozen=True):
 
 
 class SetContents(msgspec.Struct, frozen=True):
-    """The contents of the wheels of a set, by package name."""
+    """Holds the contents of the wheels of a set, by package name."""
 
     by_package: Mapping[str, WheelContents]
 
     def libraries(self) -> Iterator[tuple[str, Library]]:
-        """Every library with the package it belongs to."""
+        """Yield every library with the package it belongs to."""
         for name, wheel in sorted(self.by_package.items()):
             for library in wheel.libraries:
                 yield name, library

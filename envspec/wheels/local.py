@@ -13,14 +13,14 @@ _MAX_ELF_BYTES = 64 << 20
 
 
 class LocalWheel:
-    """The wheel at `path`. Raises OSError or zipfile.BadZipFile."""
+    """Reads the wheel at `path`. Raises OSError or zipfile.BadZipFile."""
 
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """The files of the wheel in the order of its directory."""
+        """Return the files of the wheel in the order of its directory."""
         return tuple(Member(i.filename, i.file_size, i.CRC) for i in self._zip.infolist() if not i.is_dir())
 
     def elf(self, name: str, at_most: int) -> Elf:

@@ -33,7 +33,7 @@ _WORKERS = 12
 
 
 class WheelMetadata(msgspec.Struct, frozen=True, dict=True):
-    """The parts of METADATA that envspec reads."""
+    """Holds the parts of METADATA that envspec reads."""
 
     name: str
     version: str

@@ -79,7 +79,7 @@ def refused(what: str, status: str) -> ExternalError:
 
 
 class RangedFile:
-    """The file at `url`. Opening it reads its end, `tail`, which begins at `tail_at`; `size` is in bytes.
+    """Reads parts of the file at `url`. Opening it reads its end, `tail`, which begins at `tail_at`; `size` is in bytes.
 
     Opening and reading raise ExternalError: `wheel-unreachable` (no connection, or it broke), `index-refused` (it wants other
     credentials), `wheel-refused` (the server answered with an error), `wheel-no-ranges` (it knows no ranges and the file is
@@ -183,7 +183,7 @@ class RangedFile:
 
 
 class RangedReader(io.RawIOBase):
-    """A file on a server, as `zipfile` wants to see one."""
+    """Presents a file on a server as `zipfile` expects one."""
 
     def __init__(self, file: RangedFile) -> None:
         self._file = file

@@ -35,7 +35,7 @@ _HEAD = 8 << 10
 
 
 class RemoteWheel:
-    """A wheel (or any zip) at `url`.
+    """Reads a wheel (or any zip) at `url`.
 
     Opening it reads the end of the file, with most of a small wheel's central directory. Raises what RangedFile raises, and
     `wheel-broken` for an archive that is not a zip, contradicts itself or is beyond the bounds.
@@ -46,7 +46,7 @@ class RemoteWheel:
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """The files of the wheel in the order of its directory."""
+        """Return the files of the wheel in the order of its directory."""
         return tuple(Member(i.filename, i.file_size, i.CRC) for i in self._infos.values())
 
     def ends_of_directory(self) -> tuple[str, ...] | None:

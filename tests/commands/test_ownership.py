@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Harm, Answer]] = {
     ),
     "a file in the toolkit": (
         lambda out, site: anew((out / "cuda").resolve() / "include/mine.h", ""),
-        {added("cuda")},
+        {("drift-added", "error", "cuda")},
     ),
     "the whole venv": (
         lambda out, site: shutil.rmtree((out / "venv").resolve()),

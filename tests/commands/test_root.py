@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import marshal
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from envspec.integrity import drift
-from tests.commands.test_drift import CLEAN, relink, repair
+from tests.commands.test_drift import CLEAN, edit_quietly, relink, repair, replace_with
 from tests.support.site import TrustSite, site_packages
 from tests.support.texts import without_more
 
@@ -142,3 +147,127 @@ def test_an_interpreter_that_is_gone_is_no_clean_environment(
     )
     relink(link, good)
     assert repair(site, out).code == 0 and verify(site, out) == CLEAN
+
+
+def _unchecked(source: Path, text: str) -> None:
+    """Byte code that Python runs without a look at its source."""
+    (source.parent / "__pycache__").mkdir(exist_ok=True)
+    code = compile(text, str(source), "exec")
+    flags = (1).to_bytes(4, "little")
+    cache = Path(importlib.util.cache_from_source(str(source)))
+    cache.write_bytes(importlib.util.MAGIC_NUMBER + flags + bytes(8) + marshal.dumps(code))
+
+
+def test_byte_code_that_is_not_that_of_its_source(site: TrustSite, out: Path) -> None:
+    source = site_packages(out) / "app/late.py"
+    subprocess.run([out / "venv/bin/python", "-c", "import app.late"], check=True)
+    assert verify(site, out, "--hash") == CLEAN
+    _unchecked(source, "late = 'EVIL'\n")
+    assert (
+        "EVIL"
+        in subprocess.run(
+            [out / "venv/bin/python", "-c", "import app.late; print(app.late.late)"],
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
+    code, text = verify(site, out, "--hash")
+    assert code == 1
+    assert text.startswith("error[drift-bytecode]: 1 file of byte code is not what the source compiles to\n")
+    assert repair(site, out, "--hash").code == 0 and verify(site, out, "--hash") == CLEAN
+    assert (
+        "1.0"
+        in subprocess.run(
+            [out / "venv/bin/python", "-c", "import app.late; print(app.late.late)"],
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
+
+
+def test_repair_drops_the_byte_code_of_what_it_puts_back(site: TrustSite, out: Path) -> None:
+    """An edit of the same size with the old time, imported once: only the byte code keeps it."""
+    source = site_packages(out) / "app/late.py"
+    info, good = source.stat(), source.read_text()
+    replace_with(source, good.replace("1.0", "6.6"))
+    os.utime(source, ns=(info.st_atime_ns, info.st_mtime_ns))
+    show = [str(out / "venv/bin/python"), "-c", "import app.late; print(app.late.late)"]
+    assert subprocess.run(show, capture_output=True, text=True).stdout == "6.6\n"
+    assert repair(site, out).code == 0
+    assert subprocess.run(show, capture_output=True, text=True).stdout == "1.0\n"
+    assert verify(site, out, "--hash") == CLEAN
+
+
+def test_what_lies_beside_byte_code_is_an_added_file(site: TrustSite, out: Path) -> None:
+    strange = site_packages(out) / "app/__pycache__/mine.bin"
+    strange.parent.mkdir(exist_ok=True)
+    strange.write_bytes(b"")
+    code, text = verify(site, out, "--hash")
+    assert code == 0 and text.startswith(
+        "warning[drift-added]: 1 file beside byte code that is of no source\n"
+    )
+    strange.unlink()
+
+
+SHADOWING = (
+    "SITE/mine.pth",
+    "SITE/sitecustomize.py",
+    "SITE/os.py",
+    "SITE/app/late.abi3.so",
+    "SITE/app/late/__init__.py",
+    "bin/nvcc",
+    "bin/ninja",
+    "bin/c++",
+    "bin/python9",
+)
+
+
+@pytest.mark.parametrize("name", SHADOWING)
+def test_an_added_file_that_comes_first_is_an_error_of_verify_and_audit(
+    site: TrustSite, out: Path, name: str
+) -> None:
+    venv = (out / "venv").resolve()
+    path = venv / name.replace("SITE", site_packages(out).relative_to(venv).as_posix())
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    for command in ("verify", "audit"):
+        done = site.call(command, "--out", out)
+        assert done.code == 1, (command, done)
+        assert "error[drift-shadow]: 1 added file changes what is imported or executed\n" in done.out
+    path.unlink()
+    if path.name == "__init__.py":
+        path.parent.rmdir()
+    assert verify(site, out) == CLEAN
+
+
+@pytest.mark.parametrize("name", ["include/cuda_runtime.h", "lib64/libevil.so"])
+def test_cuda_home_belongs_to_envspec_alone(site: TrustSite, out: Path, name: str) -> None:
+    path = (out / "cuda").resolve() / f"{name}.new"
+    path.write_text("")
+    code, text = verify(site, out)
+    assert code == 1
+    assert text.startswith("error[drift-added]: 1 file in CUDA_HOME that envspec did not put there\n")
+    assert repair(site, out, "--prune").code == 0
+    assert not path.exists() and verify(site, out, "--hash") == CLEAN
+
+
+def test_a_build_takes_added_files_out_of_cuda_home(site: TrustSite, out: Path) -> None:
+    path = (out / "cuda").resolve() / "include/mine.h"
+    path.write_text("")
+    assert site.build("good.toml", "--out", out).code == 0
+    assert not path.exists() and verify(site, out) == CLEAN
+
+
+def test_expect_means_bytes(tmp_path: Path) -> None:
+    """An archive that was altered in uv's cache, with the old size and time, has the digest of its RECORD."""
+    site = TrustSite(tmp_path / "site")
+    cache = {"UV_CACHE_DIR": str(tmp_path / "cache")}
+    digest = site.digest(str(site.made("first", env=cache)))
+    (file,) = (tmp_path / "cache").glob("archive-v0/*/app/late.py")
+    edit_quietly(file)
+    args = ("build", "--python", sys.executable, "good.toml", "--out", "second", "--expect", digest)
+    done = site.call(*args, env=cache)
+    assert done.code != 0 and "error[install-corrupt]" in done.err
+    assert "app/late.py is not the file that its RECORD names" in done.err
+    assert "uv cache clean app" in done.err
+    assert not (site.root / "second/current").exists()

@@ -94,6 +94,7 @@ def test_rules_know_no_files_and_no_network() -> None:
         "envspec.report",
         "envspec.torch_abi",
         "envspec.wheels.file",
+        "envspec.wheels.strays",
     )
     for module, imported in imports().items():
         if module.startswith("envspec.check.rules"):

@@ -22,6 +22,8 @@ def companions(selection: Selection) -> Iterator[Finding]:
             continue
         leader = next(name for name in group.members if name in present)
         for name, version in present.items():
+            if _declares_range(selection, name, leader):
+                continue  # it says itself which releases will do, and torch-abi looks at its symbols
             if group.key(name, version) != group.key(leader, present[leader]):
                 yield error(
                     "companions",
@@ -30,6 +32,14 @@ def companions(selection: Selection) -> Iterator[Finding]:
                     dependency_paths=(*selection.why(name), *selection.why(leader)),
                     fix=f"pin {name} to the version that goes with {leader}, or remove its pin",
                 )
+
+
+def _declares_range(selection: Selection, name: str, leader: str) -> bool:
+    """Return whether a package declares a range of the leader's versions that admits the one in the set."""
+    version = selection.version(leader)
+    declared = [one.specifier for one in selection.required_by.get(leader, ()) if one.by == name]
+    ranges = [text for text in declared if text not in ("", "?") and "==" not in text]
+    return version is not None and bool(ranges) and all(admits(text, version) for text in ranges)
 
 
 @RULES.rule("What a package asks of another is met, unless the lock records why not.")

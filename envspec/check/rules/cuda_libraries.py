@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from envspec.check.facts import CheckInput, Selection, ToolkitReleases
 from envspec.check.rules import RULES
 from envspec.data.compatibility import without_cuda_family
-from envspec.report.findings import Finding, error, unknown
+from envspec.report.findings import Finding, error, note, unknown, warning
 from envspec.report.remedies import AddToList, RemoveKey, RunCommand
-from envspec.wheels.file import SetContents
+from envspec.wheels.file import SetContents, is_library
 
+_SHOWN = 4
 _SUFFIX = re.compile(r"(.+)-cu(\d\d)")
 
 
@@ -77,22 +78,48 @@ def nvjitlink_older(contents: SetContents, selection: Selection, given: CheckInp
             )
 
 
-@RULES.rule("No CUDA library is installed for two CUDA majors at once.")
-def cuda_majors_mixed(selection: Selection, given: CheckInput) -> Iterator[Finding]:
+@RULES.rule("Two CUDA majors of one library have different files and different names.")
+def cuda_majors_mixed(selection: Selection, given: CheckInput, contents: SetContents) -> Iterator[Finding]:
     families: dict[str, list[str]] = {}
     for name in selection.chosen:
         stem, major = cuda_family(name)
         if major:
             families.setdefault(stem, []).append(name)
     for stem, names in sorted(families.items()):
-        if len(names) > 1:
-            why = ("envspec", "why", min(names), str(given.profile.path))
+        if len(names) < 2:
+            continue
+        both = " and ".join(sorted(names))
+        paths = [tuple(m.path for m in contents.by_package[name].members) for name in names]
+        same_paths = set.intersection(*map(set, paths))
+        same_names = set.intersection(
+            *({p.rpartition("/")[2] for p in one if is_library(p)} for one in paths)
+        )
+        why = ("envspec", "why", min(names), str(given.profile.path))
+        shared = {path for path in same_paths if is_library(path)}
+        if shared:
             yield error(
                 "cuda-majors-mixed",
                 names[0],
-                f"{' and '.join(sorted(names))} are one library for two CUDA majors",
+                f"{both} are one library for two CUDA majors, with the same files: one overwrites the other",
+                evidence=sorted(shared)[:_SHOWN],
                 dependency_paths=[line for name in sorted(names) for line in selection.why(name)],
                 remedies=[RunCommand(why, f"find out who requires the other {stem}")],
+            )
+        elif same_names:
+            yield warning(
+                "cuda-majors-mixed",
+                names[0],
+                f"{both} are one library for two CUDA majors under one name: a process gets the one that it loads first",
+                evidence=sorted(same_names)[:_SHOWN],
+                dependency_paths=[line for name in sorted(names) for line in selection.why(name)],
+                remedies=[RunCommand(why, f"find out who requires the other {stem}")],
+            )
+        else:
+            yield note(
+                "cuda-majors-mixed",
+                names[0],
+                f"{both} are one library for two CUDA majors; their files and names differ, so both can be loaded",
+                dependency_paths=[line for name in sorted(names) for line in selection.why(name)],
             )
 
 

@@ -10,6 +10,7 @@ from envspec.data.compatibility import known_precedence
 from envspec.report.findings import Finding, counted, error, note
 from envspec.report.remedies import AddToList, words_of
 from envspec.wheels.file import SetContents
+from envspec.wheels.strays import strays
 
 
 @RULES.rule(
@@ -17,7 +18,12 @@ from envspec.wheels.file import SetContents
 )
 def file_conflict(contents: SetContents, given: CheckInput, selection: Selection) -> Iterator[Finding]:
     precedence = given.profile.precedence
-    for packages, paths in sorted(_conflicts(contents).items()):
+    found = _conflicts(contents)
+    unused = strays(
+        {path: packages for packages, paths in found.items() for path in paths},
+        {name: [m.path for m in wheel.members] for name, wheel in contents.by_package.items()},
+    )
+    for packages, paths in sorted(found.items()):
         declared = [p for p in packages if p in precedence]
         if declared:
             best = max(declared, key=precedence.index)
@@ -29,10 +35,17 @@ def file_conflict(contents: SetContents, given: CheckInput, selection: Selection
                 evidence=sorted(paths)[:2],
             )
             continue
+        if unused.issuperset(paths):
+            yield note(
+                "file-conflict",
+                packages[-1],
+                f"{counted(len(paths), 'path')} of {' and '.join(packages)} {'differs' if len(paths) == 1 else 'differ'}, "
+                f"outside of what they are imported as; {packages[-1]}'s is taken",
+                evidence=sorted(paths)[:2],
+            )
+            continue
         known = tuple(row.wins for row in known_precedence() if {row.wins, row.loses} <= set(packages))
         remedy = AddToList("install.precedence", known or packages[-1:])
-        # Of files that no package imports either will do; elsewhere only a person can tell whose file is right.
-        decided = known or all("/" not in path for path in paths)
         yield error(
             "file-conflict",
             remedy.values[0],
@@ -41,7 +54,8 @@ def file_conflict(contents: SetContents, given: CheckInput, selection: Selection
             evidence=sorted(paths)[:4],
             dependency_paths=[line for p in packages for line in selection.why(p)],
             fix=words_of([remedy]),
-            remedies=[remedy] if decided else [],
+            # Whose file is right only a person can tell, where no table does.
+            remedies=[remedy] if known else [],
         )
 
 

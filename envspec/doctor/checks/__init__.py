@@ -16,7 +16,7 @@ CHECKS = RuleSet(__name__, ("gpu", "variables", "storage", "resources", "compile
 
 
 class UvAnswers:
-    """What uv tells of this machine. It is asked only when a check wants to know, for starting it takes time."""
+    """Says what uv tells of this machine. It is asked only when a check wants to know, for starting it takes time."""
 
     def python_for(self, profile: Profile) -> ChosenPython:
         """Return the interpreter that a build of the profile would take. Raises EnvspecError."""
@@ -28,7 +28,7 @@ class UvAnswers:
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine is checked for: a profile, if one is named, and where its output is to be; and whom to ask of uv."""
+    """Says what the machine is checked for: a profile, if one is named, and where its output is to be; and whom to ask of uv."""
 
     profile: Profile | None = None
     out: str = "out"

@@ -89,7 +89,7 @@ def _no_driver(host: Host) -> Iterator[Finding]:
 
 
 def pci_cards(host: Host) -> list[str]:
-    """The PCI addresses of NVIDIA display devices."""
+    """Return the PCI addresses of NVIDIA display devices."""
     base = "/sys/bus/pci/devices"
     return [
         name

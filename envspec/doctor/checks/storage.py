@@ -19,7 +19,7 @@ _FULL = _GIB // 2
 
 
 def gib(number: int) -> str:
-    """`3.2 GiB`."""
+    """Return a number of bytes as text: `3.2 GiB`."""
     return f"{number / _GIB:.1f} GiB"
 
 

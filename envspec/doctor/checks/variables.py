@@ -106,7 +106,7 @@ def env_cuda(host: Host, wanted: Wanted) -> Iterator[Finding]:
 
 
 def toolkit_release(host: Host, home: str) -> str:
-    """The release that a toolkit's version.json names, or ""."""
+    """Return the release that a toolkit's version.json names, or ""."""
     found = re.search(
         r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"(\d+\.\d+)', host.text(f"{home}/version.json") or ""
     )

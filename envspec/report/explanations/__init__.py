@@ -12,12 +12,12 @@ _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @cache
 def explained_codes() -> frozenset[str]:
-    """Every code that has a page."""
+    """Return every code that has a page."""
     return frozenset(page.stem for page in _PAGES.glob("*.md"))
 
 
 def explanation(code: str) -> str | None:
-    """The page of a code, without its heading; None if there is none. A code is never taken for a path."""
+    """Return the page of a code, without its heading; None if there is none. A code is never taken for a path."""
     if not _CODE.fullmatch(code) or code not in explained_codes():
         return None
     text = (_PAGES / f"{code}.md").read_text(encoding="utf-8")

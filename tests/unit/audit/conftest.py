@@ -42,10 +42,12 @@ class Workbench:
         subprocess.run([*command, *flags], check=True, capture_output=True)
         return target
 
-    def package(self, name: str, version: str, *paths: str) -> None:
-        """Write a RECORD that owns these files of site-packages, as they are now."""
+    def package(self, name: str, version: str, *paths: str, requires: tuple[str, ...] = ()) -> None:
+        """Write METADATA, and a RECORD that owns these files of site-packages, as they are now."""
         info = self.site / f"{name}-{version}.dist-info"
         info.mkdir()
+        lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        (info / "METADATA").write_text("\n".join(lines) + "\n\nAbout it\n")
         rows = []
         for path in paths:
             data = (self.site / path).read_bytes()

@@ -211,6 +211,25 @@ def test_ptx_that_is_newer_than_the_driver_is_a_warning(bench: Workbench) -> Non
     assert "gpu-code-ptx mine" not in gpu_findings(bench, "12.0a", "600.10")
 
 
+@pytest.mark.parametrize(
+    ("own", "warned"), [((120,), False), ((100,), True)], ids=["one for this GPU", "none for this GPU"]
+)
+def test_of_modules_for_one_gpu_each_only_the_one_for_this_gpu_is_judged(
+    bench: Workbench, own: tuple[int, ...], warned: bool
+) -> None:
+    fat = b"".join(container(entry(2, n), entry(1, n, 0, (9, 2))) for n in (80, 90, *own))
+    library_with(bench, "mine/k.so", fat)
+    bench.package("mine", "1", "mine/k.so")
+    assert ("gpu-code-ptx mine" in gpu_findings(bench, "12.0a")) == warned
+
+
+def test_other_kernels_for_an_older_gpu_are_judged(bench: Workbench) -> None:
+    older = container(entry(2, 90), entry(1, 90, 0, (9, 2)))
+    library_with(bench, "mine/k.so", older + older + container(entry(2, 120)))
+    bench.package("mine", "1", "mine/k.so")
+    assert "gpu-code-ptx mine" in gpu_findings(bench, "12.0a")
+
+
 def test_a_library_that_packs_its_kernels_itself_is_not_judged(bench: Workbench) -> None:
     library_with(bench, "nvidia/cu13/lib/libcufft.so.12", container(entry(2, 75)))
     found = gpu_findings(bench, "12.0a")["gpu-code no package"]

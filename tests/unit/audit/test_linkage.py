@@ -22,6 +22,12 @@ RPATH = "-Wl,--disable-new-dtags,-rpath,"
 RUNPATH = "-Wl,--enable-new-dtags,-rpath,"
 LAZY = "-Wl,-z,lazy,--allow-shlib-undefined"
 
+
+def module(name: str, source: str) -> str:
+    """Return C of an extension module of a name."""
+    return f"{source} void *PyInit_{name}(void) {{ return 0; }}"
+
+
 Arrange = Callable[[Workbench], object]
 
 
@@ -149,29 +155,30 @@ def rendered(bench: Workbench, code: str) -> str:
 
 
 def test_a_missing_library_is_named_with_its_places(bench: Workbench) -> None:
-    not_found(bench)
-    bench.package("middle", "1.0", "a/libmiddle.so")
-    bench.package("leaf", "2.0", "b/libleaf.so")
+    leaf = bench.library("b.libs/libleaf.so", LEAF)
+    bench.library("a/middle.abi3.so", module("middle", MIDDLE), str(leaf))
+    bench.package("middle", "1.0", "a/middle.abi3.so")
+    bench.package("leaf", "2.0", "b.libs/libleaf.so")
     assert rendered(bench, "library-missing").replace(str(bench.root), "ROOT") == (
-        "error[library-missing]: libleaf.so is not found; 1 file cannot be loaded without it\n"
-        "  needed by a/libmiddle.so (middle 1.0)\n"
-        "  it lies at b/libleaf.so (leaf 2.0), where the loader does not look\n"
+        "error[library-missing]: libleaf.so is not found; 1 file of middle 1.0 cannot be loaded without it\n"
+        "  needed by a/middle.abi3.so (middle 1.0)\n"
+        "  leaf 2.0 has it at b.libs/libleaf.so, for itself\n"
         "  searched: ROOT/cuda/lib64, the system\n"
-        "  fix: build again: the packages' own places are on the search path"
+        "  fix: add the package that brings libleaf.so to the profile, or install it on the system"
     )
 
 
 def test_a_missing_symbol_is_named_demangled_with_who_has_it(bench: Workbench) -> None:
     leaf = bench.library("a/libleaf.so", "int _ZN4demo4leafEi(int x) { return x; }")
-    source = "int _ZN4demo4leafEi(int); int middle(void) { return _ZN4demo4leafEi(1); }"
-    bench.library("a/libmiddle.so", source, str(leaf), RUNPATH + "$ORIGIN")
+    source = module("middle", "int _ZN4demo4leafEi(int); int middle(void) { return _ZN4demo4leafEi(1); }")
+    bench.library("a/middle.abi3.so", source, str(leaf), RUNPATH + "$ORIGIN")
     bench.library("a/libleaf.so", LEAF)
     bench.library("b/libelse.so", "int _ZN4demo4leafEi(int x) { return x; }")
-    bench.package("middle", "1.0", "a/libmiddle.so")
+    bench.package("middle", "1.0", "a/middle.abi3.so")
     bench.package("else", "3.0", "b/libelse.so")
     assert rendered(bench, "symbol-missing") == (
         "error[symbol-missing]: middle 1.0 cannot be loaded: 1 symbol missing\n"
-        "  a/libmiddle.so\n"
+        "  a/middle.abi3.so\n"
         "    missing: demo::leaf(int) (defined by b/libelse.so (else 3.0), which is not loaded with it)\n"
         "  fix: build again, or pin a release that belongs to what is installed"
     )
@@ -190,8 +197,8 @@ def test_of_variants_one_is_enough(bench: Workbench) -> None:
 
 def test_where_no_variant_loads_it_is_an_error(bench: Workbench) -> None:
     gone = bench.library("x/libcore13.so", LEAF)
-    for name in ("a/hook_cu13.abi3.so", "a/hook_cu12.abi3.so"):
-        bench.library(name, MIDDLE, str(gone))
+    for name in ("hook_cu13", "hook_cu12"):
+        bench.library(f"a/{name}.abi3.so", module(name, MIDDLE), str(gone))
     gone.unlink()
     assert "libcore13.so is not found; 2 files" in rendered(bench, "library-missing")
 

@@ -15,7 +15,7 @@ from envspec.build.log import BuildLog, build_log
 from envspec.host.commands import Command, run
 from envspec.output.generations import Output
 from envspec.report.errors import ExternalError, StageError, Terminated
-from envspec.report.findings import Finding
+from envspec.report.findings import FailedReport, Finding, error, report
 from envspec.report.progress import Stage
 
 
@@ -63,6 +63,14 @@ def test_an_error_names_the_log_and_is_in_it(output: Output) -> None:
     assert "error[smoke-compile]: nvcc did not compile a kernel" in kept(output) and "  its words" in kept(
         output
     )
+
+
+def test_a_check_that_failed_is_in_it_with_what_it_found(output: Output) -> None:
+    found = report("check", "p.toml", [error("toolkit-mixed", "cuda", "nvvm does not belong to nvcc")])
+    with pytest.raises(FailedReport), BuildLog({}).kept_in(output, Path("out")):
+        raise FailedReport("check-failed", "the locked set cannot work", found, where="p.toml", fix="")
+    codes = [line.partition(":")[0] for line in kept(output) if line.startswith("error")]
+    assert codes == ["error[toolkit-mixed]", "error[check-failed]"]
 
 
 def test_what_the_operating_system_refused_is_told_in_the_same_way(output: Output) -> None:

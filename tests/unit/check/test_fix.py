@@ -83,11 +83,6 @@ def range_that_contradicts(wheels: Path) -> None:
         make_wheel(wheels, "lib", version)
 
 
-def stray_file(wheels: Path) -> None:
-    for name in ("one", "two"):
-        make_wheel(wheels, name, "1", {f"{name}.py": "\n", "build_backend.py": f"# {name}\n"})
-
-
 def known_pair(wheels: Path) -> None:
     for name in ("base", "cu13"):
         files = {"nvidia_cutlass_dsl/cutlass.py": f"# {name}\n", f"{name}.py": ""}
@@ -150,17 +145,12 @@ CASES = {
         {"unsatisfiable", "requirement-broken"},
         ['-lib = { version = "1", extras = ["more"] }', '+lib = { version = "2", extras = ["more"] }'],
     ),
-    "a stray file": Case(
-        stray_file,
-        '[packages]\none = "1"\ntwo = "1"\n',
+    "a known pair, and a list by its old name": Case(
+        known_pair,
+        '[packages]\nnvidia-cutlass-dsl-libs-base = "4.5.1"\nnvidia-cutlass-dsl-libs-cu13 = "4.5.1"\n'
+        '[install]\nwinners = ["else"]\n',
         {"file-conflict"},
-        ["+", "+[install]", '+precedence = ["two"]'],
-    ),
-    "a stray file, and a list by its old name": Case(
-        stray_file,
-        '[packages]\none = "1"\ntwo = "1"\n[install]\nwinners = ["else"]\n',
-        {"file-conflict"},
-        ['-winners = ["else"]', '+precedence = ["else", "two"]'],
+        ['-winners = ["else"]', '+precedence = ["else", "nvidia-cutlass-dsl-libs-cu13"]'],
     ),
     "a pair that envspec knows": Case(
         known_pair,

@@ -157,6 +157,8 @@ def spoil_driver_ptx(w: World) -> None:
 def spoil_extra_library(w: World) -> None:
     w.versions["nvidia-cublas-cu12"] = "12.8.4.1"
     w.versions["nvidia-cublas"] = "13.1.0.3"
+    for name in ("nvidia-cublas-cu12", "nvidia-cublas"):
+        w.contents[name] = WheelContents(members=(WheelMember("nvidia/cublas/lib/libcublas.so", 1, 5),))
 
 
 def spoil_conflict(w: World) -> None:
@@ -250,6 +252,7 @@ def test_without_facts_the_answer_is_unknown_and_says_why(world: World) -> None:
     world.drop = {SetContents}
     unknown = [f for f in world.findings() if f.severity is Severity.UNKNOWN]
     assert sorted(f.code for f in unknown) == [
+        "cuda-majors-mixed",
         "file-conflict",
         "nvjitlink-older",
         "toolkit-nvrtc-builtins",
@@ -276,6 +279,45 @@ def test_a_declared_precedence_makes_the_conflict_a_note(world: World) -> None:
     assert [(f.code, f.severity, f.subject) for f in world.findings()] == [
         ("file-conflict", Severity.NOTE, "a")
     ]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "severity"),
+    [
+        ("nvidia/cublas/lib/libcublas.so.12", "nvidia/cu13/lib/libcublas.so.13", Severity.NOTE),
+        ("nvidia/curand/lib/libcurand.so.10", "nvidia/cu13/lib/libcurand.so.10", Severity.WARNING),
+        ("nvidia/nccl/lib/libnccl.so.2", "nvidia/nccl/lib/libnccl.so.2", Severity.ERROR),
+    ],
+)
+def test_two_majors_by_their_files(world: World, older: str, newer: str, severity: Severity) -> None:
+    world.versions |= {"nvidia-cublas-cu12": "12.8.4.1", "nvidia-cublas": "13.1.0.3"}
+    for name, path in (("nvidia-cublas-cu12", older), ("nvidia-cublas", newer)):
+        world.contents[name] = WheelContents(members=(WheelMember(path, 1, 5),))
+    assert [(f.code, f.severity) for f in world.findings()] == [("cuda-majors-mixed", severity)]
+
+
+def test_headers_of_the_other_major_are_no_part_of_the_toolkit(world: World) -> None:
+    world.versions["nvidia-cuda-runtime-cu12"] = "12.8.90"
+    world.contents["nvidia-cuda-runtime-cu12"] = WheelContents(members=(WheelMember("a/x.h", 1, 5),))
+    world.contents["nvidia-cuda-runtime"] = WheelContents(members=(WheelMember("b/x.h", 1, 5),))
+    assert [(f.code, f.severity) for f in world.findings()] == [("cuda-majors-mixed", Severity.NOTE)]
+
+
+def test_a_declared_range_decides_before_the_table(world: World) -> None:
+    world.pin(torch="2.15.0", torchvision="0.29.2")
+    world.required_by["torch"] = (RequiredBy("torchvision", ">=2.14.0"),)
+    assert "companions" not in {f.code for f in world.findings()}
+    world.required_by["torch"] = (RequiredBy("torchvision", ">=2.16.0"),)
+    assert {"companions", "requirement-broken"} <= {f.code for f in world.findings()}
+
+
+def test_a_stray_file_is_a_note_that_says_whose_is_taken(world: World) -> None:
+    for number, name in enumerate(("a", "b")):
+        own = tuple(WheelMember(f"{name}/{part}.py", 1, 5) for part in "xy")
+        world.contents[name] = WheelContents(members=(WheelMember("build_backend.py", number, 5), *own))
+    (found,) = world.findings()
+    assert (found.code, found.severity, found.subject) == ("file-conflict", Severity.NOTE, "b")
+    assert found.message == "1 path of a and b differs, outside of what they are imported as; b's is taken"
 
 
 def test_cccl_may_come_from_flashinfer(world: World) -> None:

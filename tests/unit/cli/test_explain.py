@@ -81,8 +81,8 @@ def test_a_cause_of_diagnose_is_explained() -> None:
         "  Ninja is required\n"
         "  ninja: not found\n"
         "  ninja: command not found\n\n"
-        "fix: Have ninja in the environment and its bin first on PATH of the server's process: source\n"
-        "     out/sglang_env.sh before the start.\n\n"
+        "fix: Install ninja in the environment, and put its bin directory first on PATH of the server's\n"
+        "     process: source out/sglang_env.sh before the start.\n\n"
         "seen in: LMCache/LMCache 1925 (2026-11)\n"
     )
 

@@ -25,7 +25,8 @@ cause[link-missing-cuda-library]
   line 3: /usr/bin/ld: cannot find -lcudart: No such file or directory
   meaning: The linker finds no libcudart.so: the wheels have lib/ and only versioned names (libcudart.so.13), the JITs look in \
 $CUDA_HOME/lib64 for the plain name.
-  fix: Lay lib64 -> lib and plain links (libcudart.so -> libcudart.so.13) into CUDA_HOME; envspec does: source out/sglang_env.sh.
+  fix: Create lib64 -> lib and links without a version (libcudart.so -> libcudart.so.13) in CUDA_HOME; envspec does this: source \
+out/sglang_env.sh.
   confidence: high
 
 misleading:
@@ -36,7 +37,7 @@ misleading:
   line 4: collect2: error: ld returned 1 exit status
     The compiler driver repeats that the linker failed; the linker's line is above.
   line 5: Possible solutions:
-    The head of SGLang's fixed list of advice.
+    The first line of SGLang's fixed list of advice.
   line 6: 1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)
     SGLang prints this advice whatever failed during graph capture. It helps only when the log says out of memory; disabling CUDA \
 graphs costs 30 to 50 % of throughput.

@@ -136,11 +136,11 @@ def test_a_file_that_drifted_belongs_to_what_was_added(tmp_path: Path) -> None:
     assert before.of(f"{SITE}/torch/a.so") == "torch 2.11" and before.of("bin/python") == ""
     assert before.of_directory(f"{SITE}/torch") == "torch 2.11" and before.of_directory("bin") == ""
     assert before.owns("torch", f"{SITE}/torch/a.so") and not before.owns("torch", "bin/python")
-    assert before.bringing("b.so") == ("torch 2.11",) and before.bringing("new.so") == ()
+    assert before.lost("b.so", ()) == ("torch 2.11",) and before.lost("new.so", ()) == ()
 
     added = [added_package(site, SITE, d) for d in distributions(site)]
     drifted = {f"{SITE}/torch/{name}.so" for name in ("a", "c", "new", "else")}
     after = Owners(SITE, files, [("torch", "2.11")], added, drifted)
     assert after.version("torch") == "2.12" and after.version("nothing") == ""
-    assert after.bringing("new.so") == ("torch 2.12",)
+    assert after.lost("new.so", ()) == ("torch 2.12",)
     assert after.of(f"{SITE}/torch/else.so") == ""

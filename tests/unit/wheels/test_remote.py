@@ -31,8 +31,8 @@ def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers: s
     if "Content_Length" not in headers:
         handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
+    SENT.append(len(body))  # first: whoever has read the answer may look at once
     handler.wfile.write(body)
-    SENT.append(len(body))
 
 
 def with_ranges(handler: BaseHTTPRequestHandler, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""`envspec diagnose LOG --out DIR`: which command mends it, in this environment."""
+"""`envspec diagnose LOG --out DIR`: which command fixes it, in this environment."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _fix(log: bytes, facts: EnvironmentFacts) -> str:
     return f"{cause.meaning} | {cause.fix}"
 
 
-def test_what_was_changed_after_the_build_is_mended_by_repair() -> None:
+def test_what_was_changed_after_the_build_is_fixed_by_repair() -> None:
     said = _fix(ABI, EnvironmentFacts(packages={**BUILT, "torch": "2.12.0"}, built=BUILT))
     assert "Changed after the build: torch was 2.11.0, is 2.12.0." in said
-    assert said.endswith("Mended by: envspec repair.")
+    assert said.endswith("envspec repair fixes this.")
 
 
-def test_what_was_removed_after_the_build_is_mended_by_repair() -> None:
+def test_what_was_removed_after_the_build_is_fixed_by_repair() -> None:
     said = _fix(ABI, EnvironmentFacts(packages={"sglang-kernel": "0.4.2.post2"}, built=BUILT))
     assert "torch 2.11.0 is gone" in said
 
@@ -44,18 +44,18 @@ def test_an_untouched_environment_may_not_be_the_one_of_the_log() -> None:
 def test_a_log_that_is_known_to_be_of_this_environment() -> None:
     said = _fix(ABI, EnvironmentFacts(packages=BUILT, built=BUILT, inside=True))
     assert "make sure" not in said
-    assert "(envspec verify tells), envspec repair puts it back. If not:" in said
+    assert "(envspec verify shows it), run envspec repair. If not:" in said
 
 
-def test_pins_that_were_never_built_are_mended_by_check() -> None:
+def test_pins_that_were_never_built_are_fixed_by_check() -> None:
     said = _fix(ABI, EnvironmentFacts(packages=BUILT))
     assert "make sure" not in said
     assert "envspec check --fix PROFILE" in said
 
 
-def test_what_no_command_mends_is_said_to_be_so() -> None:
+def test_what_no_command_fixes_is_said_to_be_so() -> None:
     said = _fix(NO_SPACE, EnvironmentFacts(packages=BUILT, built=BUILT))
-    assert said.endswith("Neither envspec repair, check --fix nor a rebuild changes this.")
+    assert said.endswith("Neither envspec repair, envspec check --fix nor a new build changes this.")
     assert "envspec repair" not in _fix(NO_SPACE, EnvironmentFacts())
 
 
