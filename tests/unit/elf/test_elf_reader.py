@@ -14,6 +14,7 @@ from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection, GNUVer
 from elftools.elf.sections import SymbolTableSection
 
 from envspec.elf import Defined, Elf, ElfError, ElfUnsupported, Undefined, is_elf, read, read_sections
+from envspec.elf.lookup import HashTable
 from tests.unit.elf.conftest import SOURCE, VERSIONED, strip_section_headers
 
 Build = Callable[..., Path]
@@ -250,3 +251,27 @@ def test_what_is_no_elf_file(tmp_path: Path) -> None:
     }
     assert not is_elf(tmp_path / "script.so")
     assert not is_elf(tmp_path / "absent.so")
+
+
+def test_a_few_names_are_looked_up_by_their_hash(
+    compile_library: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a few names of a large table it does not pay to decode it: the answer is that of the whole table."""
+    monkeypatch.setattr("envspec.elf.reader._LARGE_TABLE", 400)
+    source = "".join(f"int offered_{number}(void) {{ return {number}; }}\n" for number in range(400))
+    path = compile_library(source + "extern int wanted(void);\nint calls(void) { return wanted(); }\n")
+    every = read(path).symbols.exports
+    assert {b"offered_0", b"offered_399", b"calls"} <= every and len(every) > 400
+    asked = frozenset({b"offered_7", b"offered_399", b"offered_400", b"wanted", b"", b"x" * 600})
+    fresh = read(path).symbols
+    assert fresh.exported(asked) == asked & every == {b"offered_7", b"offered_399"}
+    assert "exports" not in vars(fresh), "the table was decoded for it"
+    for name in sorted(every)[::40]:
+        assert read(path).symbols.exported(frozenset({name})) == {name}
+
+
+@pytest.mark.parametrize("damage", [b"", bytes(16), b"\1\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0" + b"\xff" * 12])
+def test_a_damaged_hash_table_is_an_error(damage: bytes) -> None:
+    with pytest.raises(ElfError):
+        for number in range(64):
+            list(HashTable(damage).candidates(b"name%d" % number))
