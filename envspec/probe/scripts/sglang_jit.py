@@ -3,8 +3,13 @@
 import _cuda
 import _gpu
 import torch
-from sglang.jit_kernel.norm import _jit_rmsnorm_module, rmsnorm
-from sglang.jit_kernel.utils import override_jit_cuda_arch
+
+try:  # sglang 0.5.23
+    from sglang.kernels.jit.utils import override_jit_cuda_arch
+    from sglang.kernels.ops.layernorm.norm import _jit_rmsnorm_module, rmsnorm
+except ModuleNotFoundError:  # sglang 0.5.12
+    from sglang.jit_kernel.norm import _jit_rmsnorm_module, rmsnorm
+    from sglang.jit_kernel.utils import override_jit_cuda_arch
 
 major, minor = _cuda.DOTTED.rstrip("af").split(".")
 with override_jit_cuda_arch(int(major), int(minor), _cuda.DOTTED[len(f"{major}.{minor}") :]):
