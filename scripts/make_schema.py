@@ -8,6 +8,7 @@ profile.schema.json: a profile, for editors that complete and check TOML.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -132,7 +133,19 @@ def _profile_schema() -> dict[str, Any]:
 
 
 def _text(schema: dict[str, Any]) -> str:
-    return json.dumps(schema, indent=2) + "\n"
+    return json.dumps(_the_same_everywhere(schema), indent=2) + "\n"
+
+
+def _the_same_everywhere(value: Any) -> Any:
+    """Return a schema without what differs between releases of msgspec and Python.
+
+    Descriptions keep or lose the indentation of their docstrings, and null is the first or the last choice.
+    """
+    if isinstance(value, list):
+        return [_the_same_everywhere(of) for of in sorted(value, key=lambda of: of == {"type": "null"})]
+    if isinstance(value, dict):
+        return {key: _the_same_everywhere(of) for key, of in value.items()}
+    return inspect.cleandoc(value) if isinstance(value, str) else value
 
 
 def main() -> int:
